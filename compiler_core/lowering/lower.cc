@@ -42,6 +42,7 @@ class Lowerer : public LowerContext {
     limits_.max_plane_taps = static_cast<int>(core.limits->plane_taps_max);
     limits_.max_plane_stride = static_cast<int>(core.limits->plane_stride_max);
     limits_.max_node_commands = static_cast<int>(core.limits->node_commands_max);
+    limits_.max_data_bytes = core.limits->npu_sram_bytes;
     limits_.max_inner = static_cast<int>(core.limits->vector_lanes);
     limits_.max_format_inner = static_cast<int>(core.limits->format_lanes);
   }

@@ -14,19 +14,20 @@ namespace npuc {
 
 // The widths of the units' fields, from the core's data file.
 struct VectorLimits {
-  int max_inner = 64;             // inner extent; 64 is the widest in any published header
-  int max_format_inner = 32;      // the same for fp16 -> fp32
-  int max_middle = 4095;          // 12 bits
-  int max_outer = 4095;           // 12 bits
-  int max_stride = 65535;         // 16 bits, elements
-  int max_window = 15;            // pooling, 4 bits
-  int max_conv_side = 15;         // convolution: kernel, stride and columns of zeros
-  int mask_block = 32;            // compressed weights: columns of a block of their mask,
-  int max_mask_blocks = 63;       // and blocks of one command's mask
-  int max_plane_side = 11;        // depthwise or one channel: kernel,
-  int max_plane_taps = 49;        // taps,
-  int max_plane_stride = 4;       // and stride
-  int max_node_commands = 65536;  // of one operator that is cut into many
+  int max_inner = 64;               // inner extent; 64 is the widest in any published header
+  int max_format_inner = 32;        // the same for fp16 -> fp32
+  int max_middle = 4095;            // 12 bits
+  int max_outer = 4095;             // 12 bits
+  int max_stride = 65535;           // 16 bits, elements
+  int max_window = 15;              // pooling, 4 bits
+  int max_conv_side = 15;           // convolution: kernel, stride and columns of zeros
+  int mask_block = 32;              // compressed weights: columns of a block of their mask,
+  int max_mask_blocks = 63;         // and blocks of one command's mask
+  int max_plane_side = 11;          // depthwise or one channel: kernel,
+  int max_plane_taps = 49;          // taps,
+  int max_plane_stride = 4;         // and stride
+  int max_node_commands = 65536;    // of one operator that is cut into many
+  int64_t max_data_bytes = 131072;  // of data: a map that needs more is computed in bands
 };
 
 // What an operator's Lower function may do: ask where its operands lie, say where its results lie,

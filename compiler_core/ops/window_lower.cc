@@ -1,6 +1,8 @@
 #include "compiler_core/ops/window_lower.h"
 
 #include <algorithm>
+#include <bit>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -110,6 +112,53 @@ absl::Status LowerMaximum(LowerContext& context, Operand image, Operand d, int64
                            window.output[0] * window.output[1] * channels);
 }
 
+// The padding around an image, in elements: all before its first row, a gap behind each row but the
+// last, and all behind that.
+struct Border {
+  int64_t before = 0;
+  int64_t gap = 0, gaps = 0, stride = 0, first_gap = 0;
+  int64_t behind = 0, after = 0;  // where it begins, and how much it is
+};
+
+int64_t CeilLog2(int64_t n) { return n <= 1 ? 0 : std::bit_width(static_cast<uint64_t>(n - 1)); }
+int64_t DivideUp(int64_t n, int64_t by) { return (n + by - 1) / by; }
+
+// Estimates, good enough to choose by.
+int64_t CommandsOfFill(int64_t n, int64_t lane) {
+  if (n <= lane) return n > 0 ? 1 : 0;
+  return 1 + CeilLog2(n / lane) + (n % lane > 0 ? 1 : 0);
+}
+int64_t CommandsOfBorder(const Border& border, int64_t lane) {
+  const int64_t large = std::max(border.before, border.after);
+  int64_t commands = CommandsOfFill(large, lane) + (std::min(border.before, border.after) > 0);
+  if (border.gap == 0 || border.gaps == 0) return commands;
+  // Rows of gaps that one copy of the larger end fills. Where that is less than a gap, nothing
+  // contiguous could be copied from.
+  const int64_t have = large / border.gap;
+  if (have == 0) return std::numeric_limits<int64_t>::max();
+  const bool by_two = border.gap > lane && border.gap % lane > 0;
+  return commands + DivideUp(border.gaps, have) * (by_two ? 2 : 1);
+}
+
+// The larger of both ends is filled; the other and the gaps are copies of it.
+absl::Status FillBorder(LowerContext& context, const Border& border, float fill, Operand padded) {
+  const Operand after = padded.Plus(border.behind * kHalfBytes);
+  const bool before_is_larger = border.before >= border.after;
+  const int64_t large = std::max(border.before, border.after);
+  const Operand filled = before_is_larger ? padded : after;
+  RETURN_IF_ERROR(EmitFill(context, fill, filled, large));
+  EmitCopy(context, filled, before_is_larger ? after : padded,
+           std::min(border.before, border.after));
+  if (border.gap == 0 || border.gaps == 0) return absl::OkStatus();
+  const Operand gaps = padded.Plus(border.first_gap * kHalfBytes);
+  const int64_t have = large / border.gap;
+  for (int64_t row = 0; row < border.gaps; row += have) {
+    EmitCopyRows(context, filled, border.gap, gaps.Plus(row * border.stride * kHalfBytes),
+                 border.stride, std::min(have, border.gaps - row), border.gap);
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<Operand> PadImage(LowerContext& context, Operand image, int64_t channels, float fill,
@@ -122,21 +171,22 @@ absl::StatusOr<Operand> PadImage(LowerContext& context, Operand image, int64_t c
   }
   const Operand padded = context.Temp(ElementCount(wide));
   const Shape strides = RowMajorStrides(wide);
-  if (context.plain_commands() || wide[1] > shape[1]) {
+  const int64_t offset = window.pad_before[0] * strides[0] + window.pad_before[1] * strides[1];
+  Border border;
+  border.before = offset;
+  border.gaps = shape[0] - 1;
+  border.gap = strides[0] - shape[1] * channels;
+  border.stride = strides[0];
+  border.first_gap = offset + shape[1] * channels;
+  border.behind = border.first_gap + border.gaps * strides[0];
+  border.after = ElementCount(wide) - border.behind;
+  const int64_t lane = context.limits().max_inner;
+  if (context.plain_commands() || ElementCount(shape) == 0 ||
+      CommandsOfBorder(border, lane) > CommandsOfFill(ElementCount(wide), lane)) {
     RETURN_IF_ERROR(EmitFill(context, fill, padded, ElementCount(wide)));
   } else {
-    // The rows above; those below are copies of them where there are as many.
-    const int64_t above = window.pad_before[0] * strides[0];
-    const int64_t below = window.pad_after[0] * strides[0];
-    const Operand behind = padded.Plus((above + ElementCount(shape)) * kHalfBytes);
-    RETURN_IF_ERROR(EmitFill(context, fill, padded, above));
-    if (below > above) {
-      RETURN_IF_ERROR(EmitFill(context, fill, behind, below));
-    } else {
-      EmitCopy(context, padded, behind, below);
-    }
+    RETURN_IF_ERROR(FillBorder(context, border, fill, padded));
   }
-  const int64_t offset = window.pad_before[0] * strides[0] + window.pad_before[1] * strides[1];
   RETURN_IF_ERROR(
       EmitMove(context, shape, image, {0, RowMajorStrides(shape)}, padded, {offset, strides}));
   window.input = {wide[0], wide[1]};

@@ -146,6 +146,32 @@ TEST_P(LoweringSweep, WhatPassesTheChecksLowersAndWhatDoesNotNamesItsRule) {
   }
 }
 
+// A width is a field of 16 bits, into whose neighbour a larger one would run.
+TEST(LowerConvolution, AnImageWiderThanItsFieldIsRefused) {
+  for (const int64_t channels : {1, 2}) {
+    for (const int64_t width : {65535, 65536}) {
+      NodeSpec spec;
+      spec.op = Op::kConv2D;
+      spec.framework_op = "Conv2D";
+      spec.attrs = {{"strides", std::vector<int64_t>{1, 1}},
+                    {"pads", std::vector<int64_t>{0, 0, 0, 0}}};
+      const Shape image = {1, 1, width, channels};
+      const Shape kernel = {1, 3, channels, 1};
+      spec.operands = {Tensor::FromFloats(image, std::vector<float>(ElementCount(image), 1.0f)),
+                       Tensor::FromFloats(kernel, std::vector<float>(ElementCount(kernel), 1.0f))};
+      spec.is_constant = {false, true};
+      const absl::StatusOr<NodeGraph> built = BuildNodeGraph(spec);
+      ASSERT_TRUE(built.ok()) << built.status();
+      Diagnostics diagnostics;
+      const auto lowered = Lower(built->graph, *FindCore("GRUS"), {}, diagnostics);
+      EXPECT_EQ(lowered.ok(), width == 65535) << lowered.status();
+      if (!lowered.ok()) {
+        EXPECT_THAT(diagnostics.list()[0].message, testing::HasSubstr("at most 65535"));
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(AllOps, LoweringSweep,
                          ::testing::ValuesIn(AllOps().begin(), AllOps().end()),
                          [](const auto& info) { return std::string(NameOf(info.param->op)); });

@@ -6,7 +6,7 @@ Compiles each config of ../shared/models/vendor_like, without and with MEMORY_PL
 runs both on the same seeded inputs, states among them. Outputs must be equal byte for byte. A
 batch_norm rounds once where its two plain commands round twice: a net that has one must be as near
 to `npuc reference` as the plain one. The figures of report.json must not be above LIMITS, nor above
-the plain ones.
+the plain ones. At last a layer that fits the NPU's SRAM only in bands of rows.
 """
 
 import json
@@ -14,6 +14,7 @@ import os
 
 import numpy as np
 
+import guide_nets
 import harness
 
 SEED = 41
@@ -28,6 +29,9 @@ LIMITS = {
     "ds_tcn_fb": (141, 13312, 20236),
     "dense_20_rows": (4, 5120, 3840),
 }
+# A map whose padded rows and planes do not fit the NPU's SRAM together: computed in bands of rows.
+BANDS = "a depthwise layer over a large map"
+SRAM_BYTES = 131_072
 # Both round their sums to fp16 at random: the errors of two such nets differ by this much.
 AS_NEAR = 1.02
 
@@ -76,6 +80,37 @@ def error(outputs, truth):
         [(outputs[n].astype(np.float64) - truth[n]).reshape(-1) ** 2 for n in outputs]))))
 
 
+def large_map(folder):
+    """The config of one depthwise layer, stride 2, over 48 x 48 x 16."""
+    net = guide_nets.Writer(SEED)
+    net.placeholder("x", [1, 48, 48, 16])
+    net.op("Relu", "map", "x")
+    net.weight("kernel", 3, 3, 16, 1, scale=0.3)
+    net.op("DepthwiseConv2dNative", "layer", "map", "kernel", strides=[1, 2, 2, 1],
+           padding=b"SAME", data_format=b"NHWC")
+    net.op("Relu", "y", "layer")
+    model = os.path.join(folder, "large_map.pb")
+    with open(model, "wb") as f:
+        f.write(net.serialize())
+    return (f"CORENAME: GRUS\nFRAMEWORK: TF\nMODEL_FILE: {model}\nOUTPUT_FILE: net.h\n"
+            "INPUT_OPS: {x: [1, 48, 48, 16]}\nOUTPUT_OPS: [y]\n")
+
+
+def check_bands():
+    with harness.scratch() as folder:
+        text = large_map(folder)
+        short, plain = (Compiled(text, folder, p) for p in (False, True))
+        inputs = seeded(short.inputs, short.states)
+        got, want = short.run(inputs), plain.run(inputs)
+    harness.check(got["y"].tobytes() == want["y"].tobytes(), f"{BANDS}: outputs differ")
+    harness.figure(f"{BANDS}, in bands and whole: data {short.figures['data']:,} and "
+                   f"{plain.figures['data']:,}, commands {short.figures['commands']} and "
+                   f"{plain.figures['commands']}; equal outputs")
+    harness.check(short.figures["data"] <= SRAM_BYTES < plain.figures["data"],
+                  f"{BANDS}: {short.figures['data']} bytes of data, "
+                  f"{plain.figures['data']} without bands")
+
+
 def check_net(name, text):
     with harness.scratch() as folder:
         short, plain = (Compiled(text, folder, p) for p in (False, True))
@@ -112,3 +147,5 @@ def main(arguments):
             continue
         with open(os.path.join(folder, f"{name}.yaml"), encoding="utf-8") as f:
             check_net(name, f.read().replace("MODEL_FILE: ", f"MODEL_FILE: {folder}/"))
+    if not arguments:
+        check_bands()

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -42,6 +43,68 @@ absl::Status LowerPlanes(LowerContext& context, Operand image, Operand d,
     if (multiplier == 1) return EmitTranspose(context, results, d, channels, pixels);
     RETURN_IF_ERROR(EmitMove(context, {pixels, channels}, results, {0, {1, pixels}}, d,
                              {m, {channels * multiplier, multiplier}}));
+  }
+  return absl::OkStatus();
+}
+
+// Rows of the result that a band may have, so that operand, result and the band's padded rows and
+// planes fit the data memory. All of them where everything fits at once, or no band does.
+int64_t RowsOfABand(const LowerContext& context, const WindowGeometry& window, int64_t channels,
+                    int64_t results) {
+  const int64_t row = window.output[1] * results * kHalfBytes;
+  const int64_t wide = window.input[1] + window.pad_before[1] + window.pad_after[1];
+  const int64_t wide_row = wide * channels * kHalfBytes;
+  const int64_t rows = window.output[0];
+  // Bytes at once: rows are padded, then turned into planes, which become the results' planes.
+  const auto needed = [&](int64_t band) {
+    const int64_t taken = ((band - 1) * window.stride[0] + window.kernel[0]) * wide_row;
+    return taken + std::max(taken, band * row);
+  };
+  const int64_t image = window.input[0] * window.input[1] * channels * kHalfBytes;
+  const int64_t limit = context.limits().max_data_bytes;
+  const int64_t free = limit - image - rows * row;
+  // Bands that see nothing but padding are not worth code.
+  const bool is_padded_far =
+      std::max(window.pad_before[0], window.pad_after[0]) >= window.kernel[0];
+  if (context.plain_commands() || is_padded_far || needed(rows) <= limit) return rows;
+  int64_t band = rows - 1;
+  while (band > 0 && needed(band) > free) --band;
+  return band > 0 ? band : rows;
+}
+
+// The window of result rows [first, first + rows), and the first operand row that it reads.
+WindowGeometry BandOf(const WindowGeometry& window, int64_t first, int64_t rows, int64_t* begin) {
+  WindowGeometry band = window;
+  const int64_t from = first * window.stride[0] - window.pad_before[0];
+  const int64_t to = from + (rows - 1) * window.stride[0] + window.kernel[0];
+  *begin = std::max<int64_t>(from, 0);
+  band.input[0] = std::min(to, window.input[0]) - *begin;
+  band.output[0] = rows;
+  band.pad_before[0] = *begin - from;
+  band.pad_after[0] = std::max<int64_t>(to - window.input[0], 0);
+  return band;
+}
+
+// LowerPlanes of an image that may be too large to be turned into planes at once.
+absl::Status LowerBands(LowerContext& context, Operand image, Operand d,
+                        const WindowGeometry& window, const Tensor& weight,
+                        absl::Span<const float> bias) {
+  const int64_t channels = weight.shape()[2];
+  const int64_t results = channels * weight.shape()[3];
+  const int64_t step = RowsOfABand(context, window, channels, results);
+  if (step == window.output[0]) {
+    WindowGeometry whole = window;
+    ASSIGN_OR_RETURN(image, PadImage(context, image, channels, /*fill=*/0.0f, whole));
+    return LowerPlanes(context, image, d, whole, weight, bias);
+  }
+  for (int64_t first = 0; first < window.output[0]; first += step) {
+    int64_t begin = 0;
+    WindowGeometry band = BandOf(window, first, std::min(step, window.output[0] - first), &begin);
+    const Operand rows = image.Plus(begin * window.input[1] * channels * kHalfBytes);
+    ASSIGN_OR_RETURN(const Operand padded, PadImage(context, rows, channels, /*fill=*/0.0f, band));
+    RETURN_IF_ERROR(LowerPlanes(context, padded,
+                                d.Plus(first * window.output[1] * results * kHalfBytes), band,
+                                weight, bias));
   }
   return absl::OkStatus();
 }
@@ -121,11 +184,11 @@ struct DepthwiseConv2D {
     return ForEachImage(
         view, context, weight.shape()[2] * weight.shape()[3],
         [&](Operand image, Operand d, WindowGeometry window) -> absl::Status {
+          if (FitsPlaneUnit(context.limits(), window)) {
+            return LowerBands(context, image, d, window, weight, bias);
+          }
           ASSIGN_OR_RETURN(image,
                            PadImage(context, image, weight.shape()[2], /*fill=*/0.0f, window));
-          if (FitsPlaneUnit(context.limits(), window)) {
-            return LowerPlanes(context, image, d, window, weight, bias);
-          }
           if (bias.empty()) return LowerTapByTap(context, image, d, window, weight);
           const int64_t pixels = window.output[0] * window.output[1];
           const Operand sums = context.Temp(pixels * static_cast<int64_t>(bias.size()));
