@@ -35,9 +35,9 @@ absl::Status Content::Put(Kind kind, absl::string_view scope, absl::string_view 
     offset += piece.size();
   }
   return sessions_
-      ->Run(kRepeatable, "SELECT name_content($1, $2, $3, $4, $5, $6, $7)",
+      ->Run(kRepeatable, "SELECT name_content($1, $2, $3, $4, $5, $6, $7, $8)",
             {name, scope, static_cast<int64_t>(kind), static_cast<int64_t>(bytes), Bytes{facts},
-             piece_set, absl::ToInt64Microseconds(keep_)})
+             piece_set, absl::ToInt64Microseconds(keep_), kind == Kind::kResult})
       .status();
 }
 

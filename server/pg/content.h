@@ -42,7 +42,7 @@ class Content {
   using Reader = std::function<absl::StatusOr<std::string>(uint64_t offset, size_t max_bytes)>;
   using Writer = std::function<absl::Status(uint64_t offset, absl::string_view bytes)>;
 
-  // One of two that put a name at once is the one that stays.
+  // A blob that has the name already stays, for it is the same; a result is replaced.
   absl::Status Put(Kind kind, absl::string_view scope, absl::string_view name, uint64_t bytes,
                    absl::string_view facts, const Reader& read);
   // A content that it finds is kept. nullopt: it is not there.

@@ -485,18 +485,30 @@ RETURNS bigint LANGUAGE sql AS $$
     RETURNING id
 $$;
 
--- The pieces of the one that comes second go.
+-- Of two contents of one name the one that came first stays, or with p_replaces the other; the
+-- pieces of the one that goes are deleted.
 CREATE OR REPLACE FUNCTION name_content(p_name text, p_scope text, p_kind bigint, p_bytes bigint,
-                                        p_facts bytea, p_piece_set bigint, p_keep_us bigint)
+                                        p_facts bytea, p_piece_set bigint, p_keep_us bigint,
+                                        p_replaces boolean)
 RETURNS void LANGUAGE plpgsql SET enable_seqscan = off AS $$
+DECLARE
+  v_old bigint;
 BEGIN
+  DELETE FROM piece_set WHERE id = p_piece_set;
+  -- A repeat of a call whose answer was lost.
+  IF EXISTS (SELECT 1 FROM content WHERE piece_set = p_piece_set) THEN RETURN; END IF;
   INSERT INTO content (name, scope, kind, bytes, facts, piece_set, keep_until_us)
     VALUES (p_name, p_scope, p_kind, p_bytes, p_facts, p_piece_set, server_us() + p_keep_us)
     ON CONFLICT DO NOTHING;
-  DELETE FROM piece_set WHERE id = p_piece_set;
-  IF NOT EXISTS (SELECT 1 FROM content WHERE piece_set = p_piece_set) THEN
+  IF FOUND THEN RETURN; END IF;
+  IF NOT p_replaces THEN
     DELETE FROM piece WHERE piece_set = p_piece_set;
+    RETURN;
   END IF;
+  SELECT c.piece_set INTO v_old FROM content c WHERE c.name = p_name FOR UPDATE;
+  UPDATE content SET bytes = p_bytes, facts = p_facts, piece_set = p_piece_set,
+      keep_until_us = server_us() + p_keep_us WHERE name = p_name;
+  DELETE FROM piece WHERE piece_set = v_old;
 END $$;
 
 -- A life is written where a day of it is gone, so once a day however often a content is used.

@@ -1,0 +1,181 @@
+#include "server/pg/content.h"
+
+#include <stdlib.h>
+
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "cache/artifact_cache.h"
+#include "cache/blob_store.h"
+#include "cache/cache_test_util.h"
+#include "compiler_core/base/digest.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/pg/pg_test_util.h"
+#include "server/pg/shared_inputs.h"
+#include "server/pg/shared_results.h"
+
+namespace npuc::pg {
+namespace {
+
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+// The content of a node: local stores in a folder of its own, behind the shared ones.
+struct NodeContent {
+  explicit NodeContent(const ConnectionOptions& options) : sessions(options) {
+    std::string pattern = ::testing::TempDir() + "/content_XXXXXX";
+    folder = mkdtemp(pattern.data());
+    cache::BlobStoreOptions blob_options;
+    blob_options.root = folder + "/blobs";
+    blobs = *cache::BlobStore::Open(std::move(blob_options));
+    artifacts = *cache::ArtifactCache::Open({.path = folder + "/artifacts", .sync_writes = false});
+    inputs.emplace(blobs.get(), &content);
+    results.emplace(artifacts.get(), &content);
+  }
+  ~NodeContent() {
+    artifacts.reset();
+    blobs.reset();
+    std::filesystem::remove_all(folder);
+  }
+
+  std::string folder;
+  Sessions sessions;
+  Content content{&sessions};
+  std::unique_ptr<cache::BlobStore> blobs;
+  std::unique_ptr<cache::ArtifactCache> artifacts;
+  std::optional<SharedInputs> inputs;
+  std::optional<SharedResults> results;
+};
+
+class ContentTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    NPUC_SKIP_WITHOUT_POSTGRES();
+    const ConnectionOptions options = TestServer::Get()->NewDatabase();
+    a_.emplace(options);
+    b_.emplace(options);
+  }
+  cache::BlobDigest Upload(NodeContent& node, const std::string& bytes) {
+    const cache::BlobDigest digest{Sha256Hex(bytes), bytes.size()};
+    EXPECT_TRUE(node.inputs->BeginUpload("acme", digest).ok());
+    EXPECT_TRUE(node.inputs->Append("acme", digest, 0, bytes).ok());
+    const auto committed = node.inputs->Commit("acme", digest);
+    EXPECT_TRUE(committed.ok()) << committed.status();
+    return digest;
+  }
+  int64_t Count(const std::string& what) { return a_->sessions.Read(what.c_str(), {})->Int(0, 0); }
+  void MustRun(const std::string& sql) {
+    ASSERT_TRUE(a_->sessions.Read(sql.c_str(), {}).ok()) << sql;
+  }
+
+  std::optional<NodeContent> a_, b_;
+};
+
+TEST_F(ContentTest, WhatOneNodeTookInAnotherUses) {
+  const std::string bytes = cache::RandomBytes(700'000, 1);  // three pieces
+  const cache::BlobDigest digest = Upload(*a_, bytes);
+  const cache::BlobDigest other{std::string(64, 'a'), 5};
+  const cache::BlobDigest longer{digest.sha256, digest.size_bytes + 1};
+  EXPECT_THAT(*b_->inputs->FindMissing("acme", {digest, other, longer}),
+              ::testing::ElementsAre(other, longer));
+  EXPECT_THAT(*b_->inputs->FindMissing("acm", {digest}), SizeIs(1)) << "another tenant's";
+  EXPECT_TRUE(b_->inputs->BeginUpload("acme", digest)->complete);
+  EXPECT_TRUE(b_->inputs->QueryUpload("acme", digest)->complete);
+  const auto held = b_->inputs->Acquire("acme", digest.sha256);
+  ASSERT_TRUE(held.ok()) << held.status();
+  EXPECT_EQ(held->info.size_bytes, bytes.size());
+  EXPECT_EQ(*b_->blobs->ReadAt("acme", digest.sha256, 0, 1 << 20), bytes);
+  EXPECT_TRUE(absl::IsNotFound(b_->inputs->Acquire("acm", digest.sha256).status()));
+  EXPECT_TRUE(absl::IsNotFound(b_->inputs->Acquire("acme", other.sha256).status()));
+}
+
+TEST_F(ContentTest, ABlobThatWentIsSharedAgainByANodeThatHasIt) {
+  const cache::BlobDigest digest = Upload(*a_, "a model");
+  ASSERT_TRUE(a_->content.Remove("blob/acme/" + digest.sha256).ok());
+  EXPECT_TRUE(absl::IsNotFound(b_->inputs->Acquire("acme", digest.sha256).status()));
+  ASSERT_TRUE(a_->inputs->Acquire("acme", digest.sha256).ok());
+  EXPECT_TRUE(b_->inputs->Acquire("acme", digest.sha256).ok());
+}
+
+// No wrong byte leaves the shared store, whatever is damaged in it.
+TEST_F(ContentTest, DamageOfTheSharedStoreIsAMiss) {
+  const cache::CacheKey key = *cache::CacheKey::Parse("acme/" + std::string(64, 'b'));
+  const char* const damages[] = {
+      "UPDATE piece SET body = set_byte(body, 3, get_byte(body, 3) # 1) WHERE no = 0",
+      "UPDATE piece SET body = substr(body, 2) WHERE no = 1",
+      "UPDATE piece SET body = body || body WHERE no = 1",
+      "DELETE FROM piece WHERE no = 1",
+      "UPDATE content SET bytes = bytes - 1",
+      "UPDATE content SET facts = substr(facts, 2)",
+  };
+  for (const char* damage : damages) {
+    const std::string bytes = cache::RandomBytes(300'000, 7);
+    const bool is_of_facts = std::string(damage).find("facts") != std::string::npos;
+    const cache::BlobDigest digest = Upload(*a_, bytes);
+    const cache::ArtifactView view{.name = "m.h", .bytes = bytes};
+    ASSERT_TRUE(a_->results->Store(key, {view}, "meta", nullptr).ok());
+    MustRun(damage);
+    if (!is_of_facts) {
+      EXPECT_TRUE(absl::IsNotFound(b_->inputs->Acquire("acme", digest.sha256).status())) << damage;
+    }
+    const auto looked = b_->results->Lookup(key);
+    ASSERT_TRUE(looked.ok()) << looked.status();
+    EXPECT_FALSE(looked->has_value()) << damage;
+    MustRun("DELETE FROM content");
+    MustRun("DELETE FROM piece");
+  }
+}
+
+TEST_F(ContentTest, AResultOfOneNodeIsReadAtAnother) {
+  const cache::CacheKey key = *cache::CacheKey::Parse("acme/" + std::string(64, 'c'));
+  const std::string large = cache::RandomBytes(600'000, 2);
+  const std::vector<cache::ArtifactView> views = {{.name = "m.h", .bytes = large},
+                                                  {.name = "empty", .bytes = ""}};
+  EXPECT_FALSE(b_->results->Lookup(key)->has_value());
+  ASSERT_TRUE(a_->results->Store(key, views, "meta\0data", nullptr).ok());
+  const auto reader = b_->results->OpenArtifact(key, "m.h");
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  EXPECT_EQ(*(*reader)->Read(0, 1 << 20), large);
+  const auto looked = b_->results->Lookup(key);
+  ASSERT_TRUE(looked.ok() && looked->has_value());
+  EXPECT_THAT((*looked)->artifacts, SizeIs(2));
+  EXPECT_EQ((*looked)->metadata, "meta");
+  EXPECT_TRUE(absl::IsNotFound(b_->results->OpenArtifact(key, "other").status()));
+  // A later compile replaces it, and leaves nothing of the old one.
+  const int64_t pieces = Count("SELECT count(*) FROM piece");
+  ASSERT_TRUE(a_->results->Store(key, views, "later", nullptr).ok());
+  EXPECT_EQ(Count("SELECT count(*) FROM piece"), pieces);
+  // A node that uses a result shares it again where that is missing.
+  ASSERT_TRUE(a_->content.Remove("result/" + key.ToString()).ok());
+  ASSERT_TRUE((*a_->results->Lookup(key)).has_value());
+  EXPECT_EQ(Count("SELECT count(*) FROM content"), 1);
+}
+
+TEST_F(ContentTest, TheSweepTakesWhatNobodyKeepsAndWhatBrokeOff) {
+  const cache::BlobDigest kept = Upload(*a_, "kept");
+  const cache::BlobDigest used = Upload(*a_, "used");
+  Upload(*a_, "unused");
+  // As if this was long ago; one of them is used again.
+  MustRun("UPDATE content SET keep_until_us = server_us() - 1 WHERE name <> 'blob/acme/" +
+          kept.sha256 + "'");
+  EXPECT_THAT(*b_->inputs->FindMissing("acme", {used}), IsEmpty());
+  // A node died in the middle of a put, a day ago.
+  EXPECT_FALSE(a_->content
+                   .Put(Content::Kind::kBlob, "acme", "blob/half", 600'000, "",
+                        [](uint64_t offset, size_t max_bytes) -> absl::StatusOr<std::string> {
+                          if (offset > 0) return absl::InternalError("the disk");
+                          return std::string(max_bytes, 'x');
+                        })
+                   .ok());
+  EXPECT_FALSE(a_->content.Find("blob/half")->has_value());
+  EXPECT_EQ(*a_->content.Sweep(100), 1u);
+  MustRun("UPDATE piece_set SET begun_us = 0");
+  EXPECT_EQ(*a_->content.Sweep(100), 1u);
+  EXPECT_EQ(Count("SELECT count(*) FROM content"), 2);
+  EXPECT_EQ(Count("SELECT count(*) FROM piece"), 2);
+  EXPECT_EQ(Count("SELECT count(*) FROM piece_set"), 0);
+}
+
+}  // namespace
+}  // namespace npuc::pg

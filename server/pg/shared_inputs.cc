@@ -1,0 +1,124 @@
+#include "server/pg/shared_inputs.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "cache/keys.h"
+#include "cache/posix.h"
+#include "compiler_core/base/status.h"
+
+namespace npuc::pg {
+namespace {
+
+using cache::BlobDigest;
+using cache::UploadState;
+
+std::string NameOf(absl::string_view scope, absl::string_view sha256) {
+  return absl::StrCat("blob/", scope, "/", sha256);
+}
+
+// Names from clients become names in the database only in these forms.
+bool AreNames(absl::string_view scope, absl::string_view sha256) {
+  return cache::IsValidScope(scope) && cache::IsValidSha256(sha256);
+}
+
+}  // namespace
+
+absl::Status SharedInputs::Share(absl::string_view scope, const cache::BlobRef& blob) {
+  ASSIGN_OR_RETURN(const cache::UniqueFd file, cache::OpenFile(blob.path, O_RDONLY | O_NOFOLLOW));
+  return content_->Put(Content::Kind::kBlob, scope, NameOf(scope, blob.info.sha256),
+                       blob.info.size_bytes, "", [&](uint64_t offset, size_t max_bytes) {
+                         return cache::ReadUpToAt(file.get(), offset, max_bytes, blob.path);
+                       });
+}
+
+absl::Status SharedInputs::Fetch(absl::string_view scope, absl::string_view sha256,
+                                 const Content::Info& info) {
+  const MutexLock lock(fetch_mutex_);
+  const BlobDigest digest{.sha256 = std::string(sha256), .size_bytes = info.bytes};
+  ASSIGN_OR_RETURN(const UploadState state, local_->BeginUpload(scope, digest));
+  if (state.complete) return absl::OkStatus();
+  RETURN_IF_ERROR(content_->Read(info, [&](uint64_t offset, absl::string_view bytes) {
+    // A part that an upload has brought already is skipped.
+    return local_->Append(scope, digest, offset, bytes).status();
+  }));
+  const absl::Status committed = local_->Commit(scope, digest).status();
+  if (!absl::IsInvalidArgument(committed)) return committed;
+  // Other bytes than those of its name: it must be uploaded again.
+  RETURN_IF_ERROR(content_->Remove(NameOf(scope, sha256)));
+  return absl::NotFoundError(absl::StrCat("blob ", sha256, " is damaged in the shared store"));
+}
+
+absl::StatusOr<cache::BlobRef> SharedInputs::Acquire(absl::string_view scope,
+                                                     absl::string_view sha256) {
+  absl::StatusOr<cache::BlobRef> held = local_->Acquire(scope, sha256);
+  if ((!held.ok() && !absl::IsNotFound(held.status())) || !AreNames(scope, sha256)) return held;
+  // A user of the blob keeps it for the other nodes.
+  ASSIGN_OR_RETURN(const auto found, content_->Find(NameOf(scope, sha256)));
+  if (held.ok()) {
+    if (!found.has_value()) RETURN_IF_ERROR(Share(scope, *held));
+    return held;
+  }
+  if (!found.has_value()) return held;
+  const absl::Status fetched = Fetch(scope, sha256, *found);
+  if (absl::IsDataLoss(fetched)) {
+    return absl::NotFoundError(absl::StrCat("blob ", sha256, " went: ", fetched.message()));
+  }
+  RETURN_IF_ERROR(fetched);
+  return local_->Acquire(scope, sha256);
+}
+
+absl::StatusOr<bool> SharedInputs::IsShared(absl::string_view scope, const BlobDigest& digest) {
+  if (!AreNames(scope, digest.sha256)) return false;
+  ASSIGN_OR_RETURN(const auto found, content_->Find(NameOf(scope, digest.sha256)));
+  return found.has_value() && found->bytes == digest.size_bytes;
+}
+
+absl::StatusOr<std::vector<BlobDigest>> SharedInputs::FindMissing(
+    absl::string_view scope, absl::Span<const BlobDigest> digests) {
+  ASSIGN_OR_RETURN(std::vector<BlobDigest> missing, local_->FindMissing(scope, digests));
+  std::vector<std::string> names;
+  for (const BlobDigest& digest : missing) names.push_back(NameOf(scope, digest.sha256));
+  if (names.empty()) return missing;
+  ASSIGN_OR_RETURN(const auto found, content_->FindAll(names));
+  std::erase_if(missing, [&](const BlobDigest& digest) {
+    const auto shared = found.find(NameOf(scope, digest.sha256));
+    return shared != found.end() && shared->second.bytes == digest.size_bytes;
+  });
+  return missing;
+}
+
+absl::StatusOr<UploadState> SharedInputs::BeginUpload(absl::string_view scope,
+                                                      const BlobDigest& digest) {
+  ASSIGN_OR_RETURN(const bool is_shared, IsShared(scope, digest));
+  if (!is_shared) return local_->BeginUpload(scope, digest);
+  return UploadState{.committed_bytes = digest.size_bytes, .complete = true};
+}
+
+absl::StatusOr<UploadState> SharedInputs::QueryUpload(absl::string_view scope,
+                                                      const BlobDigest& digest) {
+  ASSIGN_OR_RETURN(const bool is_shared, IsShared(scope, digest));
+  if (!is_shared) return local_->QueryUpload(scope, digest);
+  return UploadState{.committed_bytes = digest.size_bytes, .complete = true};
+}
+
+// Committed is what every node has.
+absl::StatusOr<cache::BlobInfo> SharedInputs::Commit(absl::string_view scope,
+                                                     const BlobDigest& digest) {
+  ASSIGN_OR_RETURN(cache::BlobInfo info, local_->Commit(scope, digest));
+  ASSIGN_OR_RETURN(const cache::BlobRef held, local_->Acquire(scope, digest.sha256));
+  RETURN_IF_ERROR(Share(scope, held));
+  return info;
+}
+
+absl::Status SharedInputs::Verify(absl::string_view scope, absl::string_view sha256) {
+  const absl::Status verified = local_->Verify(scope, sha256);
+  if (!absl::IsDataLoss(verified)) return verified;
+  return Acquire(scope, sha256).ok() ? absl::OkStatus() : verified;
+}
+
+}  // namespace npuc::pg

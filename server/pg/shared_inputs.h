@@ -1,0 +1,53 @@
+#ifndef NPUC_SERVER_PG_SHARED_INPUTS_H_
+#define NPUC_SERVER_PG_SHARED_INPUTS_H_
+
+#include <string>
+#include <vector>
+
+#include "cache/blob_store.h"
+#include "compiler_core/base/mutex.h"
+#include "server/pg/content.h"
+
+namespace npuc::pg {
+
+// Uploads that every node can use: the BlobStore of a node, and a copy of its committed blobs in
+// Content. A blob that this node lacks is fetched when it is asked for, and its digests are
+// computed on the way in. An upload under way is of its node; at another one it begins anew.
+//
+// Thread-safe.
+class SharedInputs : public cache::InputStore {
+ public:
+  // Both must outlive it.
+  SharedInputs(cache::InputStore* local, Content* content) : local_(local), content_(content) {}
+
+  absl::StatusOr<cache::BlobRef> Acquire(absl::string_view scope,
+                                         absl::string_view sha256) override;
+  absl::StatusOr<std::vector<cache::BlobDigest>> FindMissing(
+      absl::string_view scope, absl::Span<const cache::BlobDigest> digests) override;
+  absl::StatusOr<cache::UploadState> BeginUpload(absl::string_view scope,
+                                                 const cache::BlobDigest& digest) override;
+  absl::StatusOr<cache::UploadState> QueryUpload(absl::string_view scope,
+                                                 const cache::BlobDigest& digest) override;
+  absl::StatusOr<cache::UploadState> Append(absl::string_view scope,
+                                            const cache::BlobDigest& digest, uint64_t offset,
+                                            absl::string_view bytes) override {
+    return local_->Append(scope, digest, offset, bytes);
+  }
+  absl::StatusOr<cache::BlobInfo> Commit(absl::string_view scope,
+                                         const cache::BlobDigest& digest) override;
+  // A blob that is damaged here is fetched anew.
+  absl::Status Verify(absl::string_view scope, absl::string_view sha256) override;
+
+ private:
+  absl::Status Share(absl::string_view scope, const cache::BlobRef& blob);
+  absl::Status Fetch(absl::string_view scope, absl::string_view sha256, const Content::Info& info);
+  absl::StatusOr<bool> IsShared(absl::string_view scope, const cache::BlobDigest& digest);
+
+  cache::InputStore* const local_;
+  Content* const content_;
+  Mutex fetch_mutex_;  // one fetch at a time
+};
+
+}  // namespace npuc::pg
+
+#endif  // NPUC_SERVER_PG_SHARED_INPUTS_H_

@@ -1,0 +1,41 @@
+#ifndef NPUC_SERVER_PG_SHARED_RESULTS_H_
+#define NPUC_SERVER_PG_SHARED_RESULTS_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cache/artifact_cache.h"
+#include "server/pg/content.h"
+
+namespace npuc::pg {
+
+// Results that every node can use: the ArtifactCache of a node, and a copy of its results in
+// Content. A result that this node lacks is fetched when it is asked for; one that arrives damaged
+// is removed, and a miss.
+//
+// Thread-safe.
+class SharedResults : public cache::ResultCache {
+ public:
+  // Both must outlive it.
+  SharedResults(cache::ResultCache* local, Content* content) : local_(local), content_(content) {}
+
+  absl::StatusOr<std::optional<cache::CachedResult>> Lookup(const cache::CacheKey& key) override;
+  absl::StatusOr<std::vector<cache::ArtifactInfo>> Store(
+      const cache::CacheKey& key, absl::Span<const cache::ArtifactView> artifacts,
+      absl::string_view metadata, const Confirm& confirm) override;
+  absl::StatusOr<std::unique_ptr<cache::ArtifactReader>> OpenArtifact(
+      const cache::CacheKey& key, absl::string_view name) override;
+
+ private:
+  absl::StatusOr<bool> Fetch(const cache::CacheKey& key);
+  absl::Status Share(const cache::CacheKey& key, const cache::CachedResult& result);
+
+  cache::ResultCache* const local_;
+  Content* const content_;
+};
+
+}  // namespace npuc::pg
+
+#endif  // NPUC_SERVER_PG_SHARED_RESULTS_H_
