@@ -145,7 +145,7 @@ void JobIndex::Drain() {
   for (const Job& job : pending) Insert(job);
 }
 
-std::vector<JobIndex::Row>::iterator JobIndex::LowerBound(absl::string_view id) {
+std::deque<JobIndex::Row>::iterator JobIndex::LowerBound(absl::string_view id) {
   return std::lower_bound(
       rows_.begin(), rows_.end(), id,
       [](const Row& row, absl::string_view wanted) { return row.id_view() < wanted; });

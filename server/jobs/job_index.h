@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
@@ -147,7 +148,7 @@ class JobIndex {
   void Insert(const Job& job) NPUC_REQUIRES(mutex_);
   Row MakeRow(const Job& job) NPUC_REQUIRES(mutex_);
   void DropTexts(const Row& row) NPUC_REQUIRES(mutex_);
-  std::vector<Row>::iterator LowerBound(absl::string_view id) NPUC_REQUIRES(mutex_);
+  std::deque<Row>::iterator LowerBound(absl::string_view id) NPUC_REQUIRES(mutex_);
   Wanted Prepare(const JobFilter& filter) const NPUC_REQUIRES(mutex_);
   void FindByTime(const Query& query, const Wanted& wanted, Counts& counts, Page& page)
       NPUC_REQUIRES(mutex_);
@@ -163,7 +164,8 @@ class JobIndex {
   Mutex pending_mutex_;  // nobody waits for anything with it held
   std::vector<Job> pending_ NPUC_GUARDED_BY(pending_mutex_);
   Mutex mutex_;
-  std::vector<Row> rows_ NPUC_GUARDED_BY(mutex_);  // by id, ascending
+  // By id, ascending. A deque: Load comes from the newest on, so that each row goes to the front.
+  std::deque<Row> rows_ NPUC_GUARDED_BY(mutex_);
   std::array<Texts, kKinds> texts_ NPUC_GUARDED_BY(mutex_);
 };
 
