@@ -1,5 +1,6 @@
 #include "server/pg/pg_board.h"
 
+#include <algorithm>
 #include <atomic>
 #include <random>
 #include <thread>
@@ -448,7 +449,8 @@ class LockstepTest : public PgBoardTest {
     claims_.erase(in_memory);
   }
   void Compare(const PgBoard& board) {
-    ASSERT_EQ(local_.Due(now_).size(), board.Due(now_).size());
+    // The shared one gives some at a time.
+    ASSERT_EQ(std::min<size_t>(local_.Due(now_).size(), 200), board.Due(now_).size());
     if (live_.empty()) return;
     const std::string& id = Pick(live_)->first;
     const auto here = local_.Look(id), there = board.Look(id);
