@@ -136,7 +136,10 @@ class Writer {
     }
     WriteConstants();
     Line("# Every input with its shape for one call.");
-    Line("INPUT_OPS:");
+    const bool is_empty =
+        std::none_of(outline_.inputs.begin(), outline_.inputs.end(),
+                     [&](const Port& port) { return port.constant.empty() && IsWanted(port); });
+    Line(is_empty ? "INPUT_OPS: {}" : "INPUT_OPS:");
     for (const Port& port : outline_.inputs) {
       if (!port.constant.empty()) continue;
       if (!IsWanted(port)) {

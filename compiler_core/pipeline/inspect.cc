@@ -24,6 +24,9 @@ namespace {
 
 constexpr int64_t kSamplesTried = 2;
 constexpr int64_t kMaxTriedBytes = int64_t{1} << 26;
+// A core is tried in floats, at some hundred million multiply-adds a second: an answer is due in
+// seconds.
+constexpr int64_t kMaxTriedMacs = 500'000'000;
 
 // Samples for one input that stand for calibration data where only the verdict counts.
 std::string RandomSamples(const std::vector<int64_t>& dims, std::mt19937& random) {
@@ -144,6 +147,7 @@ class Inspector {
   }
 
   bool AddSamples(CompileRequest& compile) const {
+    if (inspection_.macs > kMaxTriedMacs / kSamplesTried) return false;
     int64_t bytes = 0;
     for (const auto& [name, dims] : graph_inputs_) {
       bytes += kSamplesTried * ElementCount(dims) * static_cast<int64_t>(sizeof(float));

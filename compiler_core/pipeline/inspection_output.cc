@@ -139,7 +139,7 @@ std::string VerdictLines(const CoreVerdict& verdict) {
                       "; ", MemoryText(verdict.summary), "\n");
       break;
     case Kind::kNeedsCalibration:
-      absl::StrAppend(&text, "; the model is in float, the core computes in integers\n");
+      absl::StrAppend(&text, "; the core computes in integers, whose scales come from samples\n");
       break;
     case Kind::kNeedsShapes:
       absl::StrAppend(

@@ -25,7 +25,7 @@ SEED = 22
 DEAD = "channels change no output and are left out"  # in compile.log
 NETS = {"vww_96_int8": 1000, "kws_ref_model_int8": 20, "resnet8_int8": 20, "ad01_int8": 20}
 VWW_MACS, VWW_WEIGHT_BYTES = 3_733_073, 42_000
-LEAST_FOUND = 3  # of 150 random nets 4 have channels that can go: most are two layers deep
+LEAST_FOUND = 0.5  # of the random chains of layers
 
 
 def compile_both(config, folder):
@@ -161,10 +161,10 @@ def on_grus():
 def random_nets(count):
     """How many of so many seeds' nets compile, and how many of those have dead channels."""
     compiled = with_dead = 0
-    seeds = [3 * i + 1 for i in range(count)]  # those whose weights have zeros
+    seeds = range(count)
     forms = list(quantized_nets.FORMS)
     with harness.scratch() as folder:
-        builders = [quantized_nets.Builder(s, forms[s % len(forms)]) for s in seeds]
+        builders = [quantized_nets.Chain(s, forms[s % len(forms)]) for s in seeds]
         for builder, (model, _) in zip(builders, quantized_writers.write(builders, folder)):
             inside = os.path.join(folder, f"seed_{builder.seed}")
             os.makedirs(inside)
@@ -196,7 +196,7 @@ def main(arguments):
         compiled, found = random_nets(options.nets)
         harness.figure(f"dead channels: {compiled} random quantized nets equal with and without, "
                        f"{found} of them had some")
-        harness.check(found >= LEAST_FOUND * options.nets // 150, f"only {found} nets had some")
+        harness.check(found >= LEAST_FOUND * compiled, f"only {found} of {compiled} nets had some")
     for name, items in NETS.items():
         if not options.names or name in options.names:
             published(name, items)

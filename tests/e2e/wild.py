@@ -1,6 +1,6 @@
 """Published models of shared/models/wild: what npuc answers against what their frameworks answered.
 
-    wild [-v] [--update [--lose]] [--run RUN]... [NAME...]
+    wild [-v] [--update [--lose]] [--models FOLDER] [--run RUN]... [NAME...]
 
 Each model runs by `npuc reference` and, compiled, on the simulator of GRUS, X2_1204 and APUS, on
 the two recorded frames of NAME.oracle.npz (seeded ones where none are recorded). A model of
@@ -234,8 +234,7 @@ def judge(model, run, stored, folders):
     return Run("WRONG" if wrong else "passed", wrong or measured)
 
 
-def models(names):
-    root = harness.shared("models", "wild")
+def models(root, names):
     with open(os.path.join(root, "SOURCES.csv"), encoding="utf-8") as f:
         found = [Model(root, row) for row in csv.DictReader(f)]
     return [m for m in found if not names or any(n in m.name for n in names)]
@@ -304,9 +303,10 @@ def main(arguments):
     parser.add_argument("--update", action="store_true", help="write WILD.md")
     parser.add_argument("--lose", action="store_true", help="a lost capability is no failure")
     parser.add_argument("--run", action="append", choices=RUNS)
+    parser.add_argument("--models", help="another folder than the shared one; no page then")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args(arguments)
-    chosen = models(options.names)
+    chosen = models(options.models or harness.shared("models", "wild"), options.names)
     harness.check(chosen, "no model is selected")
     jobs = [(m, run) for m in chosen for run in options.run or RUNS]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -322,7 +322,7 @@ def main(arguments):
     harness.figure(f"wild: {len(chosen)} models, {len(jobs)} runs: {counts['passed']} passed, "
                    f"{counts['compiled']} compiled without a recording, {counts['refused']} "
                    f"refused, {counts['known']} known to be wrong, {counts['WRONG']} wrong")
-    if len(chosen) * len(RUNS) == len(jobs) and not options.names:
+    if len(chosen) * len(RUNS) == len(jobs) and not options.names and not options.models:
         check_page(list(results.items()), options)
     harness.check(counts["WRONG"] == 0, "a run is wrong")
 

@@ -49,8 +49,8 @@ def has_integers(path, framework):
         return any(dtype in (3, 7, 9) for dtype in _result_types(data))
     if framework == "ONNX":
         graph = onnxmodel.Model(data).graph
-        return any(onnxmodel.name(v, 4) == "QuantizeLinear"
-                   for n, v in onnxmodel.fields(graph) if n == 1)
+        kinds = {onnxmodel.name(v, 4) for n, v in onnxmodel.fields(graph) if n == 1}
+        return {"QuantizeLinear", "DequantizeLinear"} <= kinds
     return False
 
 
@@ -72,15 +72,14 @@ def name_tflite(path, inputs, outputs):
             port["name"] = port["name"] or f"tensor_{number}"
 
 
-def tflite_inputs(path):
-    """A TFLite model's inputs as the recordings state them."""
+def _tflite_ports(path, field):
     with open(path, "rb") as f:
         data = f.read()
     root = int8_emulation.Table(data, int.from_bytes(data[:4], "little"))
     graph = root.tables(2)[0]
     tensors = graph.tables(0)
     found = []
-    for index in graph.vector(1, np.int32).tolist():
+    for index in graph.vector(field, np.int32).tolist():
         tensor, quant = tensors[index], tensors[index].table(4)
         scales = quant.vector(2, np.float32) if quant else []
         found.append({"name": tensor.text(3), "shape": tensor.vector(0, np.int32).tolist(),
@@ -88,6 +87,16 @@ def tflite_inputs(path):
                       "scale": float(scales[0]) if len(scales) else 0,
                       "zero_point": int(quant.vector(3, np.int64)[0]) if len(scales) else 0})
     return found
+
+
+def tflite_inputs(path):
+    """A TFLite model's inputs as the recordings state them."""
+    return _tflite_ports(path, 1)
+
+
+def tflite_outputs(path):
+    """A TFLite model's outputs as the recordings state them."""
+    return _tflite_ports(path, 2)
 
 
 def has_open_dimensions(path):

@@ -73,10 +73,7 @@ class Builder:
         self.is_tflite = form.startswith("tflite")
         self.tensors, self.ops, self.inputs, self.outputs = [], [], [], []
         self.count = 0
-        for _ in range(self.pick((1, 1, 1, 2, 3))):
-            self.add_input()
-        for _ in range(self.rng.integers(1, 8)):
-            self.grow()
+        self.grow_net()
         self.finish()
 
     # ---- choices ----
@@ -181,9 +178,15 @@ class Builder:
 
     # ---- growing ----
 
-    def grow(self):
+    def grow_net(self):
+        for _ in range(self.pick((1, 1, 1, 2, 3))):
+            self.add_input()
+        for _ in range(self.rng.integers(1, 8)):
+            self.grow(KINDS)
+
+    def grow(self, kinds):
         for _ in range(20):
-            kind = self.pick(KINDS)
+            kind = self.pick(kinds)
             made = getattr(self, "make_" + kind)()
             if made is not None:
                 return
@@ -740,9 +743,35 @@ class Builder:
 
 
 BINARY = ("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM")
+class Chain(Builder):
+    """A net of four to eight layers in a row, most of them with weights, some of which are zero."""
+
+    def grow_net(self):
+        while not self.inputs or len(self.inputs[0].shape) != 4:
+            self.inputs.clear()
+            self.tensors.clear()
+            self.add_input()
+        for _ in range(self.number(4, 8)):
+            self.grow(CHAIN_KINDS)
+
+    def operand(self, fits=lambda t: True):
+        newest = self.tensors[-1]
+        return newest if fits(newest) and not newest.loose else None
+
+    def new_scale(self, low, high):
+        """Where all channels are dead only a bias is left: a scale of 1e-10 is no real net's."""
+        return super().new_scale(low, max(high, low + 1e-3))
+
+    def weight(self, shape, axis, contract):
+        made = super().weight(shape, axis, contract)
+        self.kill_channels(made.data, made.zeros[0])
+        return made
+
+
 MOVES = ("RESHAPE", "TRANSPOSE", "SLICE", "PAD", "CONCAT", "RESIZE", "SPACE_TO_DEPTH")
 KINDS = (["conv"] * 4 + ["depthwise"] * 2 + ["dense"] * 4 + ["product"] * 2 + ["quotient"] * 2 +
          ["pool"] * 3 + ["mean"] * 2 +
          ["resize", "resize_linear", "transpose_conv"] + ["binary"] * 4 + ["function"] * 2 +
          ["softmax", "relu", "taken_apart", "requantize", "lstm"] + ["reshape"] * 3 +
          ["transpose", "slice", "split", "pad", "concat", "concat", "depth_to_space"])
+CHAIN_KINDS = ["conv"] * 4 + ["depthwise", "pool", "relu", "pad"]

@@ -36,6 +36,17 @@ Term Gated(const Term& x, const Term& inner) {
   return x * 0.5 * gate;
 }
 
+// 1 - erf(z) for z >= 0, off by at most 1.5e-7. Source: Abramowitz and Stegun, Handbook of
+// Mathematical Functions, 7.1.26: with t = 1 / (1 + p z) it is a polynomial in t times e^-z^2.
+Term ErfTail(const Term& z) {
+  constexpr double kP = 0.3275911;
+  constexpr double kA[] = {1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592};
+  const Term t = Apply("Reciprocal", z * kP + 1.0);
+  Term sum = t * kA[0];
+  for (int i = 1; i < 5; ++i) sum = (sum + kA[i]) * t;
+  return sum * Exp(-(z * z));
+}
+
 constexpr double kGeluCubic = 0.044715;
 double GeluFactor() { return std::sqrt(2 / M_PI); }
 
@@ -88,19 +99,18 @@ Term Clip(const Term& x, const ValueRef& low, const ValueRef& high) {
   return result;
 }
 
-// Source: Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26: with t = 1 / (1 + p z)
-// the upper tail of the error function at z >= 0 is a polynomial in t times e^-z^2, off by at most
-// 1.5e-7. gelu(x) is relu(x) - |x| times half that tail at |x| / sqrt 2.
+// x times half the tail of the error function at |x| / sqrt 2, taken from relu(x).
 Term Gelu(const Term& x) {
-  constexpr double kP = 0.3275911;
-  constexpr double kA[] = {1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592};
   const Term size = Apply("Abs", x);
-  const Term z = size * M_SQRT1_2;
-  const Term t = Apply("Reciprocal", z * kP + 1.0);
-  Term sum = t * kA[0];
-  for (int i = 1; i < 5; ++i) sum = (sum + kA[i]) * t;
-  const Term tail = size * (sum * Exp(-(z * z))) * 0.5;
+  const Term tail = size * ErfTail(size * M_SQRT1_2) * 0.5;
   return Relu(x) - tail;
+}
+
+// One of the two tails is 1.
+Term Erf(const Term& x) {
+  const auto [below, above] = InOrder(
+      x, [&] { return ErfTail(Relu(-x)); }, [&] { return ErfTail(Relu(x)); });
+  return below - above;
 }
 
 Term GeluByProducts(const Term& x) { return Gated(x, (x + x * x * x * kGeluCubic) * GeluFactor()); }

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/activations.h"
 #include "compiler_core/frontends/common/evaluator.h"
 
 namespace npuc::frontend {
@@ -86,6 +87,7 @@ absl::StatusOr<ValueRef> ComputedUnary(Emitter& node, absl::string_view op, cons
   if (op == "Sign" && !is_bool) return Sign(node, x);
   if (!is_float) return ValueRef();
   if (op == "Floor") return node.Emit("Floor", {x});
+  if (op == "Erf") return Erf(Term(node, x)).value;
   if (op == "Round" || op == "Rint") return node.Emit("Round", {x});
   if (op == "Ceil") {
     ASSIGN_OR_RETURN(ValueRef y, node.Emit("Neg", {x}));

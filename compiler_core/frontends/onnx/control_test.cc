@@ -36,6 +36,14 @@ TEST(OnnxControlTest, ALoopOfAKnownCountIsUnrolled) {
   EXPECT_THAT(y[1].ToFloats(), ElementsAre(1, 10, 2, 20, 3, 30));
 }
 
+TEST(OnnxControlTest, AnInputThatABodyTakesFromAroundItIsUsed) {
+  CompileOptions options;
+  options.inputs = {{"x", {2}}};
+  const ImportResult result = RunImport(Adding(3).Bytes(), options);
+  EXPECT_TRUE(result.graph.ok());
+  EXPECT_EQ(result.Text(), "");
+}
+
 TEST(OnnxControlTest, ALoopEndsWhereItsConditionSays) {
   const std::vector<Tensor> y = Evaluate(Adding(3, false).Bytes(), {{1, 10}});
   ASSERT_EQ(y.size(), 2u);

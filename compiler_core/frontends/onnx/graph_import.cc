@@ -9,9 +9,10 @@
 namespace npuc::onnx {
 
 frontend::RuleTable<ImportRule> AllRules() {
-  return {BasicRules(),  ElementwiseRules(), ActivationRules(), LinearRules(),    ConvRules(),
-          PoolRules(),   NormRules(),        ShapeRules(),      GatherRules(),    ReduceRules(),
-          ResizeRules(), RecurrentRules(),   LossRules(),       QuantizedRules(), MicrosoftRules()};
+  return {BasicRules(),  ElementwiseRules(), ActivationRules(), LinearRules(),
+          ConvRules(),   PoolRules(),        NormRules(),       ShapeRules(),
+          GatherRules(), ReduceRules(),      ResizeRules(),     RecurrentRules(),
+          LossRules(),   QuantizedRules(),   MicrosoftRules(),  QonnxRules()};
 }
 
 GraphImport::GraphImport(FileImport* shared, const GraphView& graph, GraphImport* around,
@@ -132,6 +133,8 @@ ValueRef GraphImport::InitializerValue(absl::string_view name, const fe::onnx::T
 }
 
 ValueRef GraphImport::Capture(absl::string_view name, const NodeSource& consumer) {
+  const auto given = given_.find(name);
+  if (given != given_.end()) given->second = true;
   if (graph_.Defines(name) && !values_.contains(name)) {
     const absl::string_view tensor[] = {name};
     const std::vector<int> order = Ordered(tensor);

@@ -129,7 +129,10 @@ absl::Status CastTo(NodeImporter& node, int wire_type, DType dtype) {
     return node.SetOutput(node.input(0));
   }
   if (node.IsConstant(0)) return node.SetOutput(node.Converted(node.input(0), dtype));
-  return node.EmitOutput("Cast", {node.input(0)}, {{"dtype", std::string(NameOf(dtype))}});
+  ASSIGN_OR_RETURN(const ValueRef cast,
+                   node.Emit("Cast", {node.input(0)}, {{"dtype", std::string(NameOf(dtype))}}));
+  node.products().SetCast(node.input(0), cast);
+  return node.SetOutput(cast);
 }
 
 absl::Status ImportCast(NodeImporter& node) {

@@ -1,5 +1,6 @@
 // Element-wise operators: those that the IR has, and those that are evaluated, most of them on
 // compile-time values alone.
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -53,6 +54,17 @@ absl::Status ImportBinary(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(2, 2));
   ASSIGN_OR_RETURN(const ValueRef b, SecondOperand(node));
   return node.EmitOutput(NameOf(kOp), {node.input(0), b});
+}
+
+// It may end the chain in which a quantizer computes a product in integers.
+absl::Status ImportMul(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(2, 2));
+  ASSIGN_OR_RETURN(const ValueRef b, SecondOperand(node));
+  std::optional<absl::StatusOr<ValueRef>> real = node.products().Ended(node, node.input(0), b);
+  if (real.has_value()) return node.SetOutput(*std::move(real));
+  ASSIGN_OR_RETURN(const ValueRef product, node.Emit("Mul", {node.input(0), b}));
+  node.products().SetScales(node.input(0), b, product);
+  return node.SetOutput(product);
 }
 
 // The exponent may be of another type than the base, whose type the result has.
@@ -184,7 +196,7 @@ constexpr ImportRule kRules[] = {
     {"Mean", ImportMean},
     {"Min", ImportMin},
     {"Mod", ImportMod},
-    {"Mul", ImportBinary<Op::kMul>},
+    {"Mul", ImportMul},
     {"Neg", ImportUnary<Op::kNeg>},
     {"Not", ImportEvaluatedUnary},
     {"Or", ImportEvaluatedBinary},

@@ -91,6 +91,89 @@ TEST(ImportMicrosoft, QLinearAddRoundsToTheResultsScale) {
               Pointwise(FloatNear(1e-6f), {2.0f, 6.0f, 256.0f}));
 }
 
+TEST(ImportMicrosoft, QLinearSoftmaxIsASoftmaxOfItsOwnOperatorSet) {
+  ModelBuilder b;
+  b.Input("x", {1, 2, 2}).Output("y").Floats("s", {}, {1}).Floats("t", {}, {0.25f});
+  b.Node("QuantizeLinear", {"x", "s"}, {"q"});
+  b.Node("QLinearSoftmax", {"q", "s", "", "t", ""}, {"p"}).Int("axis", 1).Int("opset", 12);
+  ASSERT_FALSE(InMicrosoft(b).empty());
+  b.Node("DequantizeLinear", {"p", "t"}, {"y"});
+  // Before operator set 13 the axes from 1 on are one: four equal numbers.
+  EXPECT_THAT(ValuesOf(b.Bytes(), {{3, 3, 3, 3}}),
+              Pointwise(FloatNear(1e-6f), {0.25f, 0.25f, 0.25f, 0.25f}));
+}
+
+// x by a weight of 1, 2, 3, 4 in steps of 0.5, as onnxruntime's dynamic quantization writes it.
+TEST(ImportMicrosoft, AProductOfIntegersThatBecomesFloatsIsAProductOfFloats) {
+  ModelBuilder b;
+  b.Input("x", {1, 2}).Output("y").Floats("w", {2, 2}, {0.5f, 1, 1.5f, 2}).Floats("sw", {}, {0.5f});
+  b.Node("QuantizeLinear", {"w", "sw"}, {"wq"});
+  b.Node("DynamicQuantizeLinear", {"x"}, {"q", "sx", "zx"});
+  b.Node("MatMulInteger", {"q", "wq", "zx"}, {"sums"});
+  b.Node("Cast", {"sums"}, {"numbers"}).Int("to", 1);
+  b.Node("Mul", {"sx", "sw"}, {"scale"}).Node("Mul", {"numbers", "scale"}, {"y"});
+  // The sums of what x is rounded to would be off by some thousandths.
+  EXPECT_THAT(ValuesOf(b.Bytes(), {{0.123f, 0.777f}}),
+              Pointwise(FloatNear(1e-6f), {0.0615f + 1.1655f, 0.123f + 1.554f}));
+  const ImportResult result = RunImport(b.Bytes());
+  ASSERT_TRUE(result.graph.ok()) << result.Text();
+  for (const ::npuc::Node& node : result.graph->nodes()) EXPECT_NE(node.op, Op::kRound);
+}
+
+TEST(ImportMicrosoft, AProductOfIntegersKeepsTheScaleThatItsOperandStates) {
+  ModelBuilder b;
+  b.Input("x", {1, 1, 1, 2}).Output("y");
+  b.Floats("w", {1, 1, 1, 1}, {3}).Floats("one", {}, {1}).Floats("sx", {}, {0.5f});
+  b.Floats("scale", {}, {0.125f});  // 0.5 of x, 0.25 of the weight
+  b.Node("QuantizeLinear", {"w", "one"}, {"wq"}).Node("QuantizeLinear", {"x", "sx"}, {"q"});
+  b.Node("ConvInteger", {"q", "wq"}, {"sums"}).Node("Cast", {"sums"}, {"numbers"}).Int("to", 1);
+  b.Node("Mul", {"scale", "numbers"}, {"y"});
+  // 1.1 is stored as 1; 0.75 of that.
+  EXPECT_THAT(ValuesOf(b.Bytes(), {{1.1f, 4}}), Pointwise(FloatNear(1e-6f), {0.75f, 3.0f}));
+}
+
+TEST(ImportMicrosoft, DynamicProductsAreProductsOfFloats) {
+  ModelBuilder b;
+  b.Input("x", {1, 2}).Output("y").Floats("w", {2, 1}, {0.5f, 1}).Floats("sw", {}, {0.5f});
+  b.Floats("bias", {1}, {10}).Node("QuantizeLinear", {"w", "sw"}, {"wq"});
+  b.Node("DynamicQuantizeMatMul", {"x", "wq", "sw", "", "bias"}, {"y"});
+  EXPECT_THAT(ValuesOf(InMicrosoft(b), {{0.123f, 0.777f}}),
+              Pointwise(FloatNear(1e-6f), {10.8385f}));
+}
+
+// x rounded to 4 bits in steps of 0.5, by the operator of QONNX.
+ModelBuilder QonnxQuant(float bits, bool is_constant) {
+  ModelBuilder b;
+  b.Output("y").Floats("step", {}, {0.5f}).Floats("zero", {}, {0}).Floats("bits", {}, {bits});
+  if (is_constant) {
+    b.Input("unused", {5}).Floats("x", {5}, {0.25f, 0.75f, -9, 9, 1.3f});
+    b.Node("Quant", {"x", "step", "zero", "bits"}, {"q"}).Int("signed", 1).Int("narrow", 1);
+  } else {
+    b.Input("x", {5});
+    b.Node("Quant", {"x", "step", "zero", "bits"}, {"q"}).Int("signed", 1).Int("narrow", 1);
+  }
+  auto& nodes = *b.proto().mutable_graph()->mutable_node();
+  nodes.Mutable(0)->set_domain("qonnx.custom_op.general");
+  if (is_constant) {
+    b.Node("Add", {"q", "unused"}, {"y"});
+  } else {
+    b.Node("Identity", {"q"}, {"y"});
+  }
+  return b;
+}
+
+TEST(ImportQonnx, QuantRoundsToSteps) {
+  // Ties go to even; narrow leaves -7 to 7.
+  const std::vector<float> expected = {0, 1, -3.5f, 3.5f, 1.5f};
+  EXPECT_EQ(ValuesOf(QonnxQuant(4, false).Bytes(), {{0.25f, 0.75f, -9, 9, 1.3f}}), expected);
+  EXPECT_EQ(ValuesOf(QonnxQuant(4, true).Bytes(), {{0, 0, 0, 0, 0}}), expected);
+}
+
+TEST(ImportQonnx, WidthsAreBounded) {
+  EXPECT_THAT(RunImport(QonnxQuant(17, false).Bytes()).Text(), HasSubstr("a width of 17 bits"));
+  EXPECT_THAT(RunImport(QonnxQuant(2.5f, false).Bytes()).Text(), HasSubstr("a width of 2.5 bits"));
+}
+
 TEST(ImportMicrosoft, WhatIsNotPlainIsRefusedByName) {
   ModelBuilder masked;
   masked.Input("x", {1, 2, 4})

@@ -72,7 +72,12 @@ absl::Status ImportQuantizeLinear(NodeImporter& node) {
   const DType dtype = node.has(2) ? node.type(2).dtype : DType::kUint8;
   ASSIGN_OR_RETURN(const QuantParams params, ReadParams(node, 1, 2, dtype, node.shape(0), axis));
   if (!node.IsConstant(0) || params.axis >= 0 || node.type(1).dtype != node.type(0).dtype) {
-    return node.SetOutput(node.Quantized(node.input(0), params));
+    ASSIGN_OR_RETURN(const ValueRef integers, node.Quantized(node.input(0), params));
+    if (params.axis < 0 && !node.IsConstant(0)) {
+      node.products().SetQuantized(
+          integers, {integers, node.input(1), node.has(2) ? node.input(2) : nullptr, params});
+    }
+    return node.SetOutput(integers);
   }
   // The quotient of known values is rounded to their type first, as ONNX defines it.
   ASSIGN_OR_RETURN(const ValueRef quotient, node.Emit("Div", {node.input(0), node.input(1)}));
@@ -104,6 +109,7 @@ absl::Status ImportDynamicQuantizeLinear(NodeImporter& node) {
   const AttrMap to_integers = {{"dtype", std::string("u8")}};
   ASSIGN_OR_RETURN(ValueRef integers, node.Emit("Cast", {*stored.value}, to_integers));
   ASSIGN_OR_RETURN(ValueRef zero_point, node.Emit("Cast", {*zero.value}, to_integers));
+  node.products().SetQuantized(integers, {node.input(0), *scale.value, zero_point, std::nullopt});
   return node.SetOutputs({std::move(integers), *scale.value, std::move(zero_point)});
 }
 
@@ -171,13 +177,43 @@ absl::StatusOr<ValueRef> Centred(NodeImporter& node, int i, int zero_at, DType d
   return node.Emit("Sub", {value, zero});
 }
 
+// Two zero points, null for 0, that are one value or equal constants.
+bool AreSame(const ValueRef& a, const ValueRef& b) {
+  const auto is_zero = [](const ValueRef& v) {
+    return v == nullptr || (frontend::IsKnown(v) && v->constant->element_count() == 1 &&
+                            v->constant->int_at(0) == 0);
+  };
+  if (a == b || (is_zero(a) && is_zero(b))) return true;
+  return a != nullptr && b != nullptr && frontend::IsKnown(a) && frontend::IsKnown(b) &&
+         a->constant->element_count() == 1 && b->constant->element_count() == 1 &&
+         a->constant->int_at(0) == b->constant->int_at(0);
+}
+
+// Notes what the sums of operands 0 and 1 of an integer product stand for.
+void NoteProduct(NodeImporter& node, absl::string_view op, const ValueRef& sums, int channel_axis,
+                 int result_axis) {
+  const IntegerProducts::Source* const x = node.products().FindQuantized(node.input(0));
+  const ValueRef x_zero = node.has(2) ? node.input(2) : nullptr;
+  const ValueRef w_zero = node.has(3) ? node.input(3) : nullptr;
+  if (x == nullptr || !node.IsConstant(1) || node.rank(1) < 2 || !AreSame(x->zero, x_zero) ||
+      (w_zero != nullptr && !frontend::IsKnown(w_zero))) {
+    return;
+  }
+  const auto compute = [node, op](ValueRef a, ValueRef b) mutable {
+    return RunRule(node, op, {std::move(a), std::move(b)});
+  };
+  node.products().SetSums(sums, {*x, node.input(1), w_zero, channel_axis, result_axis, compute});
+}
+
 absl::Status ImportMatMulInteger(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(2, 4));
   ASSIGN_OR_RETURN(const ValueRef a,
                    Centred(node, 0, 2, DType::kInt32, std::max<int64_t>(node.rank(0) - 2, 0)));
   ASSIGN_OR_RETURN(const ValueRef b,
                    Centred(node, 1, 3, DType::kInt32, std::max<int64_t>(node.rank(1) - 1, 0)));
-  return node.SetOutput(RunRule(node, "MatMul", {a, b}));
+  ASSIGN_OR_RETURN(const ValueRef sums, RunRule(node, "MatMul", {a, b}));
+  NoteProduct(node, "MatMul", sums, static_cast<int>(node.rank(1)) - 1, -1);
+  return node.SetOutput(sums);
 }
 
 // In doubles, which hold every sum of products of bytes exactly.
@@ -186,7 +222,45 @@ absl::Status ImportConvInteger(NodeImporter& node) {
   ASSIGN_OR_RETURN(const ValueRef x, Centred(node, 0, 2, DType::kFloat64, 1));
   ASSIGN_OR_RETURN(const ValueRef w, Centred(node, 1, 3, DType::kFloat64, 0));
   ASSIGN_OR_RETURN(const ValueRef y, RunRule(node, "Conv", {x, w}));
-  return node.SetOutput(node.Emit("Cast", {y}, {{"dtype", std::string("i32")}}));
+  ASSIGN_OR_RETURN(const ValueRef sums, node.Emit("Cast", {y}, {{"dtype", std::string("i32")}}));
+  NoteProduct(node, "Conv", sums, 0, 1 - static_cast<int>(node.rank(0)));
+  return node.SetOutput(sums);
+}
+
+// Operand `at`, a constant of 8 bits, as the floats that it stands for.
+absl::StatusOr<ValueRef> RealConstant(NodeImporter& node, int at, int scale_at, int zero_at) {
+  if (!node.IsConstant(at))
+    return node.FailMode("a weight that is computed", "quantize it statically");
+  return Dequantized(node, at, scale_at, zero_at, std::max<int64_t>(node.rank(at) - 1, 0));
+}
+
+// The floats a times operand 1, plus the bias (operand `bias_at`, where there is one).
+absl::Status SetRealProduct(NodeImporter& node, const ValueRef& a, const ValueRef& b, int bias_at) {
+  ASSIGN_OR_RETURN(ValueRef y, RunRule(node, "MatMul", {a, b}));
+  if (node.has(bias_at)) {
+    ASSIGN_OR_RETURN(y, node.Emit("Add", {y, node.input(bias_at)}));
+  }
+  return node.SetOutput(std::move(y));
+}
+
+// Operands: floats, which it quantizes by their own range, a weight, its scale and zero point,
+// bias. In floats: what rounding them would change depends on all values of a frame.
+absl::Status ImportDynamicQuantizeMatMul(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(3, 5));
+  ASSIGN_OR_RETURN(const ValueRef b, RealConstant(node, 1, 2, 3));
+  return SetRealProduct(node, node.input(0), b, 4);
+}
+
+// Operands: integers, a weight, the scales of both, the zero points of both, bias.
+absl::Status ImportMatMulIntegerToFloat(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(4, 7));
+  ASSIGN_OR_RETURN(const ValueRef b, RealConstant(node, 1, 3, 5));
+  const IntegerProducts::Source* const x = node.products().FindQuantized(node.input(0));
+  if (x != nullptr && !x->params.has_value() && x->scale == node.input(2)) {
+    return SetRealProduct(node, x->value, b, 6);
+  }
+  ASSIGN_OR_RETURN(const ValueRef a, Dequantized(node, 0, 2, 4, 0));
+  return SetRealProduct(node, a, b, 6);
 }
 
 // Operands `needed` must be there, of at most `most`; zero points may be left out.
@@ -223,7 +297,9 @@ absl::Status ImportQLinearFunction(NodeImporter& node) {
   RETURN_IF_ERROR(ExpectThese(node, {0, 1, 3}, 5));
   ASSIGN_OR_RETURN(const ValueRef x, Dequantized(node, 0, 1, 2, 0));
   const absl::string_view op = node.op().substr(absl::string_view("QLinear").size());
-  return SetQuantized(node, RunRule(node, op, {x}), 3, node.type(0).dtype);
+  // Softmax's axis depends on the operator set, which the node states.
+  ASSIGN_OR_RETURN(const int64_t opset, node.IntOr("opset", node.opset()));
+  return SetQuantized(node, RunRule(node, op, {x}, opset), 3, node.type(0).dtype);
 }
 
 // QLinearGlobalAveragePool and QLinearAveragePool.
@@ -293,6 +369,8 @@ constexpr ImportRule kRules[] = {
     {"QLinearMatMul", ImportQLinearMatMul},
     {"QuantizeLinear", ImportQuantizeLinear},
     {"com.microsoft.DequantizeLinear", ImportDequantizeLinear},
+    {"com.microsoft.DynamicQuantizeMatMul", ImportDynamicQuantizeMatMul},
+    {"com.microsoft.MatMulIntegerToFloat", ImportMatMulIntegerToFloat},
     {"com.microsoft.QGemm", ImportQGemm},
     {"com.microsoft.QLinearAdd", ImportQLinearBinary},
     {"com.microsoft.QLinearAveragePool", ImportQLinearPool},

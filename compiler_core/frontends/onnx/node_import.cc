@@ -19,12 +19,12 @@ absl::StatusOr<std::optional<std::vector<int64_t>>> NodeImporter::IntsAt(int i,
 }
 
 absl::StatusOr<ValueRef> RunRule(NodeImporter& node, absl::string_view op,
-                                 std::vector<ValueRef> operands) {
+                                 std::vector<ValueRef> operands, std::optional<int64_t> opset) {
   for (const absl::Span<const ImportRule> family :
        {ActivationRules(), ConvRules(), LinearRules(), PoolRules(), ReduceRules()}) {
     for (const ImportRule& rule : family) {
       if (rule.op != op) continue;
-      NodeImporter inner = node.WithInputs(std::move(operands));
+      NodeImporter inner = node.As(rule.op, std::move(operands), opset.value_or(node.opset()));
       const absl::Status status = rule.import(inner);
       if (status.ok()) return inner.outputs()[0];
       return inner.has_reported() ? node.AlreadyReported(status) : status;

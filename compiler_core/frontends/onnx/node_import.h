@@ -10,6 +10,7 @@
 #include "absl/types/span.h"
 #include "compiler_core/frontends/common/attribute_node.h"
 #include "compiler_core/frontends/common/term.h"
+#include "compiler_core/frontends/onnx/integer_products.h"
 #include "compiler_core/frontends/onnx/node_view.h"
 #include "compiler_core/frontends/onnx/tensor_proto.h"
 
@@ -29,6 +30,7 @@ struct ImportState : frontend::ImportState {
   ExternalFile external = {};
   // Data outside of the model file is reported once: one line of the config mends all of it.
   bool has_reported_external = false;
+  IntegerProducts products = {};
 };
 inline constexpr char kExternalFix[] =
     "name that file in the config, as in MODEL_BIN: model.onnx.data, or save the model in one file "
@@ -38,15 +40,24 @@ inline constexpr char kExternalFix[] =
 class NodeImporter : public frontend::AttributeNode<NodeView> {
  public:
   NodeImporter(ImportState* state, const NodeView* node, std::vector<ValueRef> inputs)
-      : AttributeNode(state, node, std::move(inputs)), onnx_state_(state) {}
+      : AttributeNode(state, node, std::move(inputs)),
+        onnx_state_(state),
+        op_(this->node().op()),
+        opset_(state->opset) {}
 
-  // The same node on other operands; its results are not this one's.
-  NodeImporter WithInputs(std::vector<ValueRef> inputs) {
-    return NodeImporter(onnx_state_, &node(), std::move(inputs));
+  // The same node as an operator of ONNX's own on other operands; its results are not this one's.
+  // op: of a rule's table, which outlives the importer.
+  NodeImporter As(absl::string_view op, std::vector<ValueRef> inputs, int64_t opset) {
+    NodeImporter importer(onnx_state_, &node(), std::move(inputs));
+    importer.op_ = op;
+    importer.opset_ = opset;
+    return importer;
   }
 
-  absl::string_view op() const { return node().op(); }
-  int64_t opset() const { return onnx_state_->opset; }
+  absl::string_view op() const { return op_; }
+  // The operator set whose text holds for this node.
+  int64_t opset() const { return opset_; }
+  IntegerProducts& products() { return onnx_state_->products; }
   const ExternalFile& external() const { return onnx_state_->external; }
   // Whether someone may use result i.
   bool WantsOutput(int i) const { return i < node().output_count() && !node().output(i).empty(); }
@@ -57,6 +68,8 @@ class NodeImporter : public frontend::AttributeNode<NodeView> {
 
  private:
   ImportState* onnx_state_;
+  absl::string_view op_;
+  int64_t opset_;
 };
 
 // The rule for one ONNX operator: sets the importer's outputs.
@@ -66,9 +79,11 @@ struct ImportRule {
 };
 
 // Runs the rule of one of ONNX's own operators of convolutions, products, pooling and activations
-// on other operands, under this node's name and attributes. Returns its first result.
+// on other operands, under this node's name and attributes, by the text of an operator set (the
+// model's where none is given). Returns its first result.
 absl::StatusOr<ValueRef> RunRule(NodeImporter& node, absl::string_view op,
-                                 std::vector<ValueRef> operands);
+                                 std::vector<ValueRef> operands,
+                                 std::optional<int64_t> opset = std::nullopt);
 
 // The rules of each family, in import_<family>.cc. Operators of another domain than ONNX's own are
 // named DOMAIN.NAME.
@@ -87,6 +102,7 @@ absl::Span<const ImportRule> RecurrentRules();
 absl::Span<const ImportRule> LossRules();
 absl::Span<const ImportRule> QuantizedRules();
 absl::Span<const ImportRule> MicrosoftRules();
+absl::Span<const ImportRule> QonnxRules();
 
 }  // namespace npuc::onnx
 

@@ -70,6 +70,7 @@ constexpr ImportRule kRules[] = {
     {"Ceil", ImportEvaluatedUnary},
     {"Div", ImportBinary<Op::kDiv>},
     {"Equal", ImportEvaluatedBinary},
+    {"Erf", ImportEvaluatedUnary},
     {"Exp", ImportUnary<Op::kExp>},
     {"Floor", ImportEvaluatedUnary},
     {"FloorDiv", ImportEvaluatedBinary},

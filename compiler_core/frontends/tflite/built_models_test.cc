@@ -217,6 +217,55 @@ TEST(TfLiteShapes, AShapeAtRunTimeIsTheOneThatTheFileStates) {
   EXPECT_THAT((*outputs)[0].ToFloats(), ElementsAre(1, 10, 2, 20));
 }
 
+TEST(TfLiteShapes, AShapeOfAnotherRankIsIgnoredForTheOptions) {
+  ModelBuilder b;
+  const int x = b.Input({2, 3});
+  const int shape = b.Constant<int32_t>({1, 2}, {9, 9});
+  b.Op(kReshape, {x, shape}, {3, 2});
+  fb::ReshapeOptionsT options;
+  options.new_shape = {3, 2};
+  b.graph().operators.back()->options.Set(options);
+  const absl::StatusOr<Graph> graph = b.Import();
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_EQ(TypeToString(graph->type(graph->outputs()[0].value)), "f32[3,2]");
+}
+
+// x [1,1,2,1] by a weight of 1 and 10 in steps of 2, plus 100.
+ModelBuilder MediaPipesTransposed(std::vector<uint8_t> options) {
+  ModelBuilder b;
+  const int x = b.Input({1, 1, 2, 1});
+  const int weight = b.Constant<float>({1, 1, 2, 1}, {1, 10});
+  const int bias = b.Constant<float>({1}, {100});
+  b.Custom("Convolution2DTransposeBias", {x, weight, bias}, {{1, 1, 4, 1}});
+  b.graph().operators.back()->custom_options = std::move(options);
+  return b;
+}
+
+TEST(TfLiteCustom, MediaPipesTransposedConvolutionHasABias) {
+  constexpr uint8_t kValid = 2;
+  const absl::StatusOr<Graph> graph =
+      MediaPipesTransposed({kValid, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0}).Import();
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_THAT(Answer(*graph, Tensor::FromFloats({1, 1, 2, 1}, {1, 2})),
+              ElementsAre(101, 110, 102, 120));
+}
+
+TEST(TfLiteCustom, DamagedOptionsAreRefused) {
+  const auto said = [](std::vector<uint8_t> options) {
+    return std::string(MediaPipesTransposed(std::move(options)).Import().status().message());
+  };
+  EXPECT_THAT(said({1, 0, 0, 0, 2, 0, 0, 0}), HasSubstr("shorter than 12 bytes"));
+  EXPECT_THAT(said({9, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0}), HasSubstr("its padding is 9"));
+  EXPECT_THAT(said({1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0}), HasSubstr("its stride is 0"));
+  EXPECT_THAT(said({1, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0x80}), HasSubstr("its stride is"));
+}
+
+TEST(TfLiteCustom, AnotherChipsMachineCodeIsToldAsSuch) {
+  ModelBuilder b;
+  b.Custom("edgetpu-custom-op", {b.Input({1, 4})}, {{1, 4}});
+  EXPECT_THAT(std::string(b.Import().status().message()), HasSubstr("Coral's Edge TPU compiler"));
+}
+
 TEST(TfLiteShapes, AShapeThatVariesIsRefused) {
   ModelBuilder b = Enlarging();
   b.graph().tensors.back()->shape_signature = {1, 1, -1, 1};

@@ -1,5 +1,7 @@
-// Recurrent layers: unrolled over the sequence from a state of zeros, or, of one step, with a state
-// that goes from frame to frame.
+// Recurrent layers, unrolled over the sequence. TensorFlow Lite begins a call with the state in
+// which the last one ended, until an application resets it. A layer of one step a call does so
+// here, too, its state being an input and an output of the model. One of a whole sequence begins
+// with zeros, as it was trained.
 #include <array>
 #include <optional>
 #include <utility>
@@ -66,6 +68,35 @@ absl::Status CheckWeights(NodeImporter& node, std::initializer_list<int> weights
   return absl::OkStatus();
 }
 
+// The name of the state in operand i.
+std::string StateName(NodeImporter& node, int i) {
+  const std::string& name = node.operand(i).name;
+  return name.empty() ? absl::StrCat("state_", node.operand_number(i)) : name;
+}
+
+bool HasVariable(const NodeImporter& node, int i) {
+  return node.input_count() > i && node.operand_number(i) >= 0 && node.operand(i).is_variable;
+}
+
+// Whether the layer's state, operand i, goes from call to call.
+bool KeepsState(const NodeImporter& node, const Sequence& s, int i) {
+  return s.steps == 1 && HasVariable(node, i);
+}
+
+// The state in operand i as the call begins: an input of the model.
+absl::StatusOr<ValueRef> StateBefore(NodeImporter& node, int i, Shape shape) {
+  ASSIGN_OR_RETURN(Variables* const states, node.States());
+  ValueRef before = states->ReadState(StateName(node, i), std::move(shape), node.operand(i).quant);
+  if (before == nullptr) return node.AlreadyReported(absl::CancelledError());
+  return before;
+}
+
+absl::Status SetStateAfter(NodeImporter& node, int i, ValueRef value) {
+  ASSIGN_OR_RETURN(Variables* const states, node.States());
+  states->SetState(StateName(node, i), std::move(value));
+  return absl::OkStatus();
+}
+
 // Operands: x, weights [units, in], recurrent weights [units, units], bias, state.
 absl::Status ImportRnn(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(3, 5));
@@ -75,13 +106,21 @@ absl::Status ImportRnn(NodeImporter& node) {
   Term inputs = Product(node, s.rows, 1);
   if (node.has(3)) inputs = inputs + Term(node, node.input(3));
   RETURN_IF_ERROR(inputs.value.status());
+  constexpr int kState = 4;
+  const bool keeps = KeepsState(node, s, kState);
+  ValueRef before;
+  if (keeps) {
+    ASSIGN_OR_RETURN(before, StateBefore(node, kState, {s.batch, node.shape(2)[0]}));
+  }
   std::vector<ValueRef> states;
   for (int64_t t = 0; t < s.steps; ++t) {
     Term sum(node, node.Sliced(*inputs.value, 0, t * s.batch, s.batch));
-    if (t > 0) sum = sum + Product(node, states.back(), 2);
+    if (before != nullptr) sum = sum + Product(node, before, 2);
     RETURN_IF_ERROR(sum.value.status());
-    ASSIGN_OR_RETURN(states.emplace_back(), node.ActivatedState(*sum.value, o->activation()));
+    ASSIGN_OR_RETURN(before, node.ActivatedState(*sum.value, o->activation()));
+    states.push_back(before);
   }
+  if (keeps) RETURN_IF_ERROR(SetStateAfter(node, kState, before));
   return SetSequence(node, s, states);
 }
 
@@ -164,9 +203,23 @@ class LstmLayer {
       sums_.back() = Stored(sums, stores_.sum);
       RETURN_IF_ERROR(sums_.back().value.status());
     }
+    const bool keeps = KeepsState(node_, s, Lstm::kState) && HasVariable(node_, Lstm::kState + 1);
+    ValueRef before;
+    if (keeps) {
+      const int64_t units = node_.shape(Lstm::kRecurrent + 1)[0];
+      const int64_t results = node_.shape(Lstm::kRecurrent + 1)[1];
+      ASSIGN_OR_RETURN(before, StateBefore(node_, Lstm::kState, {s.batch, results}));
+      cell_ = Term(node_, StateBefore(node_, Lstm::kState + 1, {s.batch, units}));
+    }
     std::vector<ValueRef> states;
     for (int64_t t = 0; t < s.steps; ++t) {
-      ASSIGN_OR_RETURN(states.emplace_back(), Step(s, t, t == 0 ? ValueRef() : states.back()));
+      ASSIGN_OR_RETURN(before, Step(s, t, before));
+      states.push_back(before);
+    }
+    if (keeps) {
+      RETURN_IF_ERROR(SetStateAfter(node_, Lstm::kState, before));
+      ASSIGN_OR_RETURN(ValueRef cell, cell_.value);
+      RETURN_IF_ERROR(SetStateAfter(node_, Lstm::kState + 1, std::move(cell)));
     }
     return states;
   }
@@ -284,8 +337,7 @@ absl::Status ImportSvdf(NodeImporter& node) {
   RETURN_IF_ERROR(CheckSvdf(node, rank));
   ASSIGN_OR_RETURN(Variables* const states, node.States());
   const TensorView& stored = node.operand(4);
-  const std::string name =
-      stored.name.empty() ? absl::StrCat("state_", node.operand_number(4)) : stored.name;
+  const std::string name = StateName(node, 4);
   const int64_t batch = node.shape(0)[0];
   const int64_t filters = node.shape(1)[0];
   const int64_t memory = node.shape(2)[1];

@@ -45,7 +45,7 @@ absl::Status ImportReshape(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(1, 2));
   Shape shape = node.output(0).type.shape;
   const auto* options = node.raw().options_as_ReshapeOptions();
-  if (node.has(1)) {
+  if (node.has(1) && node.rank(1) == 1) {  // TensorFlow Lite ignores one of another rank
     ASSIGN_OR_RETURN(shape, node.ResultShape(1));
   } else if (options != nullptr && options->new_shape() != nullptr) {
     if (options->new_shape()->size() > kMaxRank) {

@@ -1,6 +1,7 @@
 // Convolutions, pooling and resizing of images [N,H,W,C].
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -107,27 +108,88 @@ absl::Status ImportDepthwise(NodeImporter& node) {
       std::move(attrs));
 }
 
-// Operands: the result's shape, weight [O,H,W,I], image, bias.
+// A transposed convolution as its operator states it.
+struct TransposedWindow {
+  int64_t stride_h = 1;
+  int64_t stride_w = 1;
+  bool same = false;
+  int activation = fb::Activation_NONE;
+};
+
+// image [N,H,W,I] by operand 'weight_at', [O,H,W,I]; bias: operand `bias_at`, where there is one.
+absl::Status SetConvolvedTransposed(NodeImporter& node, int image_at, int weight_at, int bias_at,
+                                    const Shape& result, const TransposedWindow& window) {
+  if (node.rank(image_at) != 4 || node.rank(weight_at) != 4 || result.size() != 4) {
+    return absl::InvalidArgumentError("operands are not of rank 4");
+  }
+  frontend::TransposedConv conv{.stride = {window.stride_h, window.stride_w},
+                                .result = {result[1], result[2]}};
+  for (size_t i = 0; i < 2 && window.same; ++i) {
+    const int64_t covered = (node.shape(image_at)[i + 1] - 1) * conv.stride[i] +
+                            node.shape(weight_at)[i + 1] - conv.result[i];
+    conv.pads_before[i] = std::max<int64_t>(covered, 0) / 2;
+  }
+  ASSIGN_OR_RETURN(const ValueRef weight, node.Transposed(node.input(weight_at), {1, 2, 3, 0}));
+  ASSIGN_OR_RETURN(ValueRef sums,
+                   frontend::ConvolvedTransposed(node, node.input(image_at), weight, conv));
+  if (node.has(bias_at)) {
+    ASSIGN_OR_RETURN(sums, node.Emit("Add", {sums, node.input(bias_at)}));
+  }
+  return node.SetActivated(std::move(sums), window.activation);
+}
+
+// Operands: the result's shape, weight, image, bias.
 absl::Status ImportTransposeConv(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(3, 4));
   ASSIGN_OR_RETURN(const auto* o, node.Required(node.raw().options_as_TransposeConvOptions()));
   ASSIGN_OR_RETURN(const Shape result, node.ResultShape(0));
-  if (node.rank(1) != 4 || node.rank(2) != 4 || result.size() != 4) {
+  return SetConvolvedTransposed(node, 2, 1, 3, result,
+                                {.stride_h = o->stride_h(),
+                                 .stride_w = o->stride_w(),
+                                 .same = o->padding() == fb::Padding_SAME,
+                                 .activation = o->activation()});
+}
+
+// MediaPipe's own operator. Operands: image, weight, bias. Its options are the bytes of the C
+// struct TfLiteTransposeConvParams: padding (1 SAME, 2 VALID), stride along the width, along the
+// height. Source: mediapipe/util/tflite/operations/transpose_conv_bias.cc.
+absl::Status ImportTransposeConvBias(NodeImporter& node) {
+  constexpr size_t kOptionsBytes = 12;
+  constexpr uint32_t kSame = 1;
+  constexpr uint32_t kValid = 2;
+  RETURN_IF_ERROR(node.ExpectInputs(3, 3));
+  const auto* bytes = node.raw().custom_options();
+  if (bytes == nullptr || bytes->size() < kOptionsBytes) {
+    return absl::InvalidArgumentError("its options are shorter than 12 bytes");
+  }
+  const auto number = [&](size_t i) {
+    uint32_t value = 0;
+    std::memcpy(&value, bytes->data() + sizeof(value) * i, sizeof(value));
+    return value;
+  };
+  const uint32_t padding = number(0);
+  if (padding != kSame && padding != kValid) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("its padding is ", padding, "; it must be 1 or 2"));
+  }
+  const int64_t stride_w = number(1);
+  const int64_t stride_h = number(2);
+  if (node.rank(0) != 4 || node.rank(1) != 4) {
     return absl::InvalidArgumentError("operands are not of rank 4");
   }
-  frontend::TransposedConv conv{.stride = {o->stride_h(), o->stride_w()},
-                                .result = {result[1], result[2]}};
-  for (size_t i = 0; i < 2 && o->padding() == fb::Padding_SAME; ++i) {
-    const int64_t covered =
-        (node.shape(2)[i + 1] - 1) * conv.stride[i] + node.shape(1)[i + 1] - conv.result[i];
-    conv.pads_before[i] = std::max<int64_t>(covered, 0) / 2;
+  Shape result = {node.shape(0)[0], 0, 0, node.shape(1)[0]};
+  for (size_t i = 1; i <= 2; ++i) {
+    const int64_t stride = i == 1 ? stride_h : stride_w;
+    if (stride < 1 || stride > kMaxStep) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("its stride is ", stride, "; allowed are 1 to ", kMaxStep));
+    }
+    result[i] = padding == kSame ? node.shape(0)[i] * stride
+                                 : (node.shape(0)[i] - 1) * stride + node.shape(1)[i];
   }
-  ASSIGN_OR_RETURN(const ValueRef weight, node.Transposed(node.input(1), {1, 2, 3, 0}));
-  ASSIGN_OR_RETURN(ValueRef sums, frontend::ConvolvedTransposed(node, node.input(2), weight, conv));
-  if (node.has(3)) {
-    ASSIGN_OR_RETURN(sums, node.Emit("Add", {sums, node.input(3)}));
-  }
-  return node.SetActivated(std::move(sums), o->activation());
+  return SetConvolvedTransposed(
+      node, 0, 1, 2, result,
+      {.stride_h = stride_h, .stride_w = stride_w, .same = padding == kSame});
 }
 
 absl::Status ImportPool(NodeImporter& node) {
@@ -174,8 +236,11 @@ constexpr ImportRule kRules[] = {
     {"TRANSPOSE_CONV", ImportTransposeConv},
 };
 
+constexpr ImportRule kCustomRules[] = {{"Convolution2DTransposeBias", ImportTransposeConvBias}};
+
 }  // namespace
 
 absl::Span<const ImportRule> WindowRules() { return kRules; }
+absl::Span<const ImportRule> CustomWindowRules() { return kCustomRules; }
 
 }  // namespace npuc::tflite

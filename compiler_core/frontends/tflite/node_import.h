@@ -98,6 +98,7 @@ absl::Span<const ImportRule> ShapeRules();
 absl::Span<const ImportRule> SliceRules();
 absl::Span<const ImportRule> RecurrentRules();
 absl::Span<const ImportRule> TensorListRules();
+absl::Span<const ImportRule> CustomWindowRules();
 
 }  // namespace npuc::tflite
 

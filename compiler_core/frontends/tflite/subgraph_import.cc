@@ -13,7 +13,7 @@ frontend::RuleTable<ImportRule> AllRules() {
           ShapeRules(),       SliceRules(),  RecurrentRules(), DilationRules()};
 }
 
-frontend::RuleTable<ImportRule> CustomRules() { return {TensorListRules()}; }
+frontend::RuleTable<ImportRule> CustomRules() { return {TensorListRules(), CustomWindowRules()}; }
 
 namespace {
 
@@ -21,6 +21,25 @@ constexpr absl::string_view kWhile = "WHILE";
 constexpr absl::string_view kIf = "IF";
 
 bool IsControl(const OperatorView& op) { return op.op == kWhile || op.op == kIf; }
+
+// Custom operators that hold a part of a model as another compiler left it, by the begin of their
+// names. Nothing of the network can be read back from them.
+struct ForeignCode {
+  absl::string_view prefix;
+  absl::string_view compiler;
+};
+constexpr ForeignCode kForeignCode[] = {{"NeutronGraph", "NXP's Neutron converter"},
+                                        {"XC_", "XMOS's xcore optimizer"},
+                                        {"edgetpu-custom-op", "Coral's Edge TPU compiler"},
+                                        {"ethos-u", "Arm's Vela"},
+                                        {"vsi-npu", "VeriSilicon's compiler"}};
+
+const ForeignCode* ForeignCodeOf(const OperatorView& op) {
+  for (const ForeignCode& known : kForeignCode) {
+    if (op.builtin_code == kCustomOperator && absl::StartsWith(op.op, known.prefix)) return &known;
+  }
+  return nullptr;
+}
 
 }  // namespace
 
@@ -130,6 +149,12 @@ std::vector<std::string> SubgraphImport::Ops() {
 }
 
 void SubgraphImport::ReportNoRule(const OperatorView& op) {
+  if (const ForeignCode* const foreign = ForeignCodeOf(op); foreign != nullptr) {
+    return AddError(DiagnosticKind::kUnsupportedOperator, op,
+                    absl::StrCat("the operator is machine code that ", foreign->compiler,
+                                 " made for another chip"),
+                    "give the model as it was before that compiler");
+  }
   AddError(DiagnosticKind::kUnsupportedOperator, op,
            absl::StrCat("the operator is not supported", frontend::Unroller::InsideOf(outer_),
                         shared_.rules.NearestText(op.op)),

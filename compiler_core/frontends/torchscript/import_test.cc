@@ -419,7 +419,6 @@ TEST(TorchImportTest, RefusesByName) {
       {"return torch.fft_rfft(x)", DiagnosticKind::kUnsupportedOperator, "torch.fft_rfft"},
       {"return ops.quantized.conv3d(x, x, 1., 0)", DiagnosticKind::kTorchQuantized,
        "quantized::conv3d"},
-      {"return torch.gelu(x)", DiagnosticKind::kUnsupportedOperatorMode, "erf"},
       {"return self.nothing", DiagnosticKind::kTorchNameUnknown, "no attribute 'nothing'"},
       {"return __torch__.nothing(x)", DiagnosticKind::kTorchNameUnknown, "__torch__.nothing"},
       {"return CONSTANTS.c7", DiagnosticKind::kTorchNameUnknown, "CONSTANTS.c7"},

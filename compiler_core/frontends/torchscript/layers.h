@@ -17,9 +17,6 @@ absl::StatusOr<ValueRef> Linear(OpCall& call, const ValueRef& x, const ValueRef&
 absl::StatusOr<ValueRef> LayerNorm(OpCall& call, const ValueRef& x, int64_t count,
                                    const ValueRef& weight, const ValueRef& bias, double epsilon);
 
-// The diagnostic of a gelu that is defined by erf.
-absl::Status NoErf(OpCall& call);
-
 }  // namespace npuc::pt
 
 #endif  // NPUC_COMPILER_CORE_FRONTENDS_TORCHSCRIPT_LAYERS_H_

@@ -67,12 +67,10 @@ absl::StatusOr<ScriptValue> ImportSoftplus(OpCall& call) {
   return call.Result((Softplus(x * beta) * (1 / beta)).value);
 }
 
-// The form by tanh is defined by what the unit has; the exact one needs erf.
 absl::StatusOr<ScriptValue> ImportGelu(OpCall& call) {
   const Term x(call, call.TensorArg(0));
   ASSIGN_OR_RETURN(const std::string form, call.StringOr(1, "none"));
-  if (form != "tanh") return NoErf(call);
-  return call.Result(GeluBySquare(x).value);
+  return call.Result((form == "tanh" ? GeluBySquare(x) : Gelu(x)).value);
 }
 
 // a * sigmoid(b), a and b the halves along one dimension.
@@ -138,13 +136,6 @@ constexpr OpRule kRules[] = {
 };
 
 }  // namespace
-
-absl::Status NoErf(OpCall& call) {
-  return call.Fail(DiagnosticKind::kUnsupportedOperatorMode,
-                   "gelu with approximate='none' is defined by erf, which the core lacks",
-                   "use torch.nn.GELU(approximate='tanh'), or x * sigmoid(1.702 * x), and "
-                   "train with it");
-}
 
 absl::Span<const OpRule> ActivationRules() { return kRules; }
 

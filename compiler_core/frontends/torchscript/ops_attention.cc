@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/activations.h"
 #include "compiler_core/frontends/torchscript/layers.h"
 #include "compiler_core/frontends/torchscript/op_call.h"
 
@@ -121,7 +122,6 @@ absl::StatusOr<ScriptValue> ImportEncoderLayer(OpCall& call) {
   ASSIGN_OR_RETURN(const bool norm_first, call.BoolOr(8, false));
   ASSIGN_OR_RETURN(const double epsilon, call.FloatOr(9, 1e-5));
   RETURN_IF_ERROR(RefuseMask(call, 18));
-  if (uses_gelu) return NoErf(call);
   std::vector<ValueRef> layers;  // norm 1, norm 2, linear 1, linear 2: a weight and a bias each
   for (int i = 10; i < 18; ++i) {
     ASSIGN_OR_RETURN(layers.emplace_back(), call.TensorArg(i));
@@ -143,7 +143,8 @@ absl::StatusOr<ScriptValue> ImportEncoderLayer(OpCall& call) {
     ASSIGN_OR_RETURN(before, norm(x, 1));
   }
   ASSIGN_OR_RETURN(ValueRef y, Linear(call, before, layers[4], layers[5]));
-  ASSIGN_OR_RETURN(y, call.Emit("Relu", {y}));
+  const Term inner(call, y);
+  ASSIGN_OR_RETURN(y, (uses_gelu ? frontend::Gelu(inner) : frontend::Relu(inner)).value);
   ASSIGN_OR_RETURN(y, Linear(call, y, layers[6], layers[7]));
   ASSIGN_OR_RETURN(x, call.Emit("Add", {x, y}));
   if (!norm_first) {

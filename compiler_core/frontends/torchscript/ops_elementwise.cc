@@ -265,6 +265,7 @@ constexpr OpRule kRules[] = {
     {"div", "self other rounding_mode", ImportDiv},
     {"divide", "self other rounding_mode", ImportDiv},
     {"eq", "self other", ImportEvaluatedBinary},
+    {"erf", "self", ImportFormula<frontend::Erf>},
     {"exp", "self", ImportUnary<Op::kExp>},
     {"expm1", "self", ImportFormula<frontend::Expm1>},
     {"floor", "self", ImportEvaluatedUnary},

@@ -14,7 +14,7 @@ BODIES = {
     "writes_state": "self.w = torch.add(self.w, x)\n_0 = torch.add_(self.w, 1)\nreturn x",
     "quantized": "return ops.quantized.conv3d(x, self.w, 1., 0)",
     "no_tensor": "_0, y = torch.max(x, 1)\nreturn (3, y)",
-    "unsupported": "y = torch.fft_rfft(x)\nz = torch.gelu(x)\n"
+    "unsupported": "y = torch.fft_rfft(x)\nz = torch.where(x)\n"
                    "dead = torch.atan2(x, x)\nreturn (y, z, torch.view(x, [7]))",
     "in_training": "return torch.dropout(x, 0.5, True)",
     "endless": "y = x\nwhile True:\n  y = torch.relu(x)\nreturn y",

@@ -291,18 +291,43 @@ def whole_nets():
         m.items = 1  # the interpreter keeps the state from one run to the next
         shape = (5, 1, 4) if time_major else (1, 5, 4)
         x = m.net.input("x", shape)
-        operands = [x] + [m.weights(f"w{i}", 3, 4) for i in range(4)]
-        operands += [m.weights(f"r{i}", 3, 3) for i in range(4)] + [None] * 3
-        operands += [m.weights(f"b{i}", 3) for i in range(4)] + [None] * 2
-        for state in ("h", "c"):
-            m.net._add(state, (1, 3))
-            m.net.tensors[state]["variable"] = True
-            operands.append(state)
-        operands += [None] * 4
+        operands = lstm_operands(m, x)
         m.net.output(m.net.op("UNIDIRECTIONAL_SEQUENCE_LSTM", operands, [(*shape[:2], 3)],
                               "UnidirectionalSequenceLstmOptions",
                               {"activation": "TANH", "time_major": time_major}))
         yield m
+
+
+def lstm_operands(m, x):
+    """x and the weights of an LSTM of 4 inputs and 3 units, whose states are variables."""
+    operands = [x] + [m.weights(f"w{i}", 3, 4) for i in range(4)]
+    operands += [m.weights(f"r{i}", 3, 3) for i in range(4)] + [None] * 3
+    operands += [m.weights(f"b{i}", 3) for i in range(4)] + [None] * 2
+    for state in ("h", "c"):
+        m.net._add(state, (1, 3))
+        m.net.tensors[state]["variable"] = True
+        operands.append(state)
+    return operands + [None] * 4
+
+
+def recurrent_step_nets():
+    """Layers of one step a call, frames in a row: the state goes on, as it does in npuc."""
+    m = Maker("lstm_step", ())
+    m.items = 50
+    operands = lstm_operands(m, m.net.input("x", (1, 1, 4)))
+    m.net.output(m.net.op("UNIDIRECTIONAL_SEQUENCE_LSTM", operands, [(1, 1, 3)],
+                          "UnidirectionalSequenceLstmOptions",
+                          {"activation": "TANH", "time_major": False, "cell_clip": 0.6}))
+    yield m
+    m = Maker("rnn_step", ())
+    m.items = 50
+    x = m.net.input("x", (1, 1, 4))
+    m.net._add("h", (1, 3))
+    m.net.tensors["h"]["variable"] = True
+    operands = [x, m.weights("w", 3, 4), m.weights("r", 3, 3), m.weights("b", 3), "h"]
+    m.net.output(m.net.op("UNIDIRECTIONAL_SEQUENCE_RNN", operands, [(1, 1, 3)],
+                          "SequenceRnnOptions", {"activation": "TANH", "time_major": False}))
+    yield m
 
 
 def stored(net, name, value, dtype, scale):
@@ -350,5 +375,5 @@ def svdf_nets():
 
 def all_nets():
     for family in (conv_nets, unary_nets, binary_nets, linear_nets, reduce_nets, shape_nets,
-                   whole_nets, svdf_nets):
+                   whole_nets, svdf_nets, recurrent_step_nets):
         yield from family()
