@@ -39,9 +39,9 @@ struct JobPage {
 };
 
 // Where jobs, their events and request ids are kept. One conformance suite
-// (job_store_conformance_test_util.h) holds for every implementation. Everything that decides between
-// jobs or callers (uniqueness of request ids, who changed a job first) is decided here, so that
-// several daemons may one day share a store.
+// (job_store_conformance_test_util.h) holds for every implementation. Everything that decides
+// between jobs or callers (uniqueness of request ids, who changed a job first) is decided here, so
+// that several daemons may one day share a store.
 //
 // Thread-safe; calls may block on disk or network. Errors besides those below: INTERNAL for I/O
 // errors, DATA_LOSS for a damaged record. After such an error of Apply its change may or may not be

@@ -62,7 +62,8 @@ def sound_arguments(folder, command):
     return {"run": [header, "--input", x], "reference": [config, "--input", x],
             "evaluate": [config, header, "--input", x], "ir write": [config, "--float"],
             "ir check": [os.path.join(folder, "ir", "kws_cnn.txt")], "report": [header],
-            "dis": [header], "combine": [header], "info": [header], "inspect": [model],
+            "dis": [header], "combine": [header], "info": [header],
+            "inspect": [model],
             "init": [model],
             "explain": ["NPUC1404"]}[" ".join(command)]
 

@@ -12,7 +12,7 @@ using frontend::ValueRef;
 
 namespace {
 
-// Whether `scale` multiplies each channel of sums of that rank, or all of them, by one number.
+// True: `scale` multiplies each channel of sums of that rank, or all of them, by one number.
 bool IsPerChannel(const Tensor& scale, int64_t channels, int result_axis) {
   if (scale.element_count() == 1) return true;
   if (scale.element_count() != channels) return false;

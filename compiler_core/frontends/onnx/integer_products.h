@@ -18,7 +18,7 @@ namespace npuc::onnx {
 // the integers is read by nothing.
 class IntegerProducts {
  public:
-  // What integers stand for.
+  // Integers, and the floats for which they stand.
   struct Source {
     frontend::ValueRef value;           // the integers; where the scale is computed, the floats
     frontend::ValueRef scale;           // one number, a constant or computed at run time

@@ -56,9 +56,9 @@ RawCommand MakeConvolution(const ConvolutionForm& form);
 RawCommand MakeDepthwise(const DepthwiseForm& form);
 RawCommand MakeTranspose(const TransposeForm& form);
 
-// Longest row or column of a matrix in blocks of 32, whose count is a byte.
+// Longest row or column of a matrix in blocks of 32: a byte counts the blocks.
 inline constexpr int64_t kMaxBlockExtent = 32 * 255;
-// Largest height and width of an image, whose fields have 16 bits.
+// Largest height and width of an image: their fields have 16 bits.
 inline constexpr int64_t kMaxImageSide = 0xffff;
 // Elements that one slot can hold: no operand is larger.
 inline constexpr int64_t kMaxUnitElements = int64_t{1} << 27;

@@ -3,10 +3,11 @@
 
     record.py --onnx DIR --tflite DIR FOLDER OUT
 
-DIR: node_modules/onnxruntime-node and node_modules/@tensorflow/tfjs-tflite (README.md). FOLDER holds
-.onnx and .tflite files. OUT gets them as the shared folder has its published models: SOURCES.csv,
-and beside each model two seeded frames and their answers. `run_e2e.py wild --models OUT` judges npuc
-by them. An open dimension is taken as 1. Models that an interpreter refuses are named and left out.
+DIR: node_modules/onnxruntime-node and node_modules/@tensorflow/tfjs-tflite (README.md). FOLDER
+holds .onnx and .tflite files. OUT gets them as the shared folder has its published models:
+SOURCES.csv, and beside each model two seeded frames and their answers. `run_e2e.py wild --models
+OUT` judges npuc by them. An open dimension is taken as 1. Models that an interpreter refuses are
+named and left out.
 Environment: NPUC_BIN_DIR (default build/bin), whose `npuc inspect` states the inputs.
 """
 
