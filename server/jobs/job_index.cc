@@ -155,7 +155,7 @@ JobIndex::Row JobIndex::MakeRow(const Job& job) {
   Row row;
   std::copy_n(job.id.begin(), std::min(job.id.size(), row.id.size()), row.id.begin());
   row.state = job.state;
-  const auto take = [&](Kind kind, const std::string& text) {
+  const auto take = [&](Kind kind, const std::string& text) NPUC_REQUIRES(mutex_) {
     row.texts[kind] = texts_[kind].Take(text, [&] {
       return Text{.text = absl::AsciiStrToLower(text), .shown = text, .hashes = {}};
     });
@@ -219,7 +219,7 @@ void JobIndex::DropEnded(absl::Time before, size_t count) {
   }
   std::sort(ended.begin(), ended.end(),
             [](const auto& a, const auto& b) { return a.second < b.second; });
-  std::erase_if(rows_, [&](const Row& row) {
+  std::erase_if(rows_, [&](const Row& row) NPUC_REQUIRES(mutex_) {
     const bool is_gone = std::binary_search(
         ended.begin(), ended.end(), std::pair(int64_t{0}, std::string(row.id_view())),
         [](const auto& a, const auto& b) { return a.second < b.second; });
@@ -243,7 +243,7 @@ JobIndex::Wanted JobIndex::Prepare(const JobFilter& filter) const {
     for (size_t i = 0; i < found.size(); ++i) found[i] = has(texts.all()[i]) ? 1 : 0;
     return found;
   };
-  const auto among = [&](Kind kind, const std::vector<std::string>& names) {
+  const auto among = [&](Kind kind, const std::vector<std::string>& names) NPUC_REQUIRES(mutex_) {
     if (names.empty()) return;
     wanted.texts[kind] = select(texts_[kind], [&](const Text& text) {
       return std::find(names.begin(), names.end(), text.shown) != names.end();
@@ -299,18 +299,19 @@ JobTotals JobIndex::TotalsOf(const Counts& counts) const {
   for (size_t i = 0; i < counts.states.size(); ++i) {
     if (counts.states[i] > 0) totals.states[static_cast<JobState>(i)] = counts.states[i];
   }
-  const auto name = [&](Kind kind, std::map<std::string, int64_t>& to, size_t most) {
-    std::vector<std::pair<int64_t, std::string>> found;
-    for (size_t i = 0; i < counts.texts[kind].size(); ++i) {
-      const std::string& shown = texts_[kind].all()[i].shown;
-      if (counts.texts[kind][i] > 0 && !shown.empty()) {
-        found.emplace_back(-counts.texts[kind][i], shown);
-      }
-    }
-    std::sort(found.begin(), found.end());
-    if (found.size() > most) found.resize(most);
-    for (const auto& [count, text] : found) to[text] = -count;
-  };
+  const auto name = [&](Kind kind, std::map<std::string, int64_t>& to, size_t most)
+                        NPUC_REQUIRES(mutex_) {
+                          std::vector<std::pair<int64_t, std::string>> found;
+                          for (size_t i = 0; i < counts.texts[kind].size(); ++i) {
+                            const std::string& shown = texts_[kind].all()[i].shown;
+                            if (counts.texts[kind][i] > 0 && !shown.empty()) {
+                              found.emplace_back(-counts.texts[kind][i], shown);
+                            }
+                          }
+                          std::sort(found.begin(), found.end());
+                          if (found.size() > most) found.resize(most);
+                          for (const auto& [count, text] : found) to[text] = -count;
+                        };
   name(kTenants, totals.tenants, kMaxTenantTotals);
   name(kCores, totals.cores, kMaxTenantTotals);
   name(kFrameworks, totals.frameworks, kMaxTenantTotals);
@@ -343,7 +344,7 @@ std::vector<uint64_t> JobIndex::RanksOf(JobOrder order) const {
                                                     : kCores;
   std::vector<uint32_t> sorted(texts_[kind].all().size());
   for (uint32_t i = 0; i < sorted.size(); ++i) sorted[i] = i;
-  std::sort(sorted.begin(), sorted.end(), [&](uint32_t a, uint32_t b) {
+  std::sort(sorted.begin(), sorted.end(), [&](uint32_t a, uint32_t b) NPUC_REQUIRES(mutex_) {
     return texts_[kind].all()[a].text < texts_[kind].all()[b].text;
   });
   std::vector<uint64_t> ranks(sorted.size());
@@ -379,11 +380,11 @@ uint64_t JobIndex::KeyOf(JobOrder order, const std::vector<uint64_t>& ranks, con
 
 void JobIndex::FindSorted(const Query& query, const Wanted& wanted, Counts& counts, Page& page) {
   const std::vector<uint64_t> ranks = RanksOf(query.order);
-  const auto name = [&](const Place& place) -> const std::string& {
+  const auto name = [&](const Place& place) NPUC_REQUIRES(mutex_) -> const std::string& {
     return texts_[kNames].all()[rows_[place.row].texts[kNames]].text;
   };
   const bool by_name = query.order == JobOrder::kName;
-  const auto is_before = [&](const Place& a, const Place& b) {
+  const auto is_before = [&](const Place& a, const Place& b) NPUC_REQUIRES(mutex_) {
     if (a.key != b.key) return (a.key < b.key) != query.reverse;
     if (by_name && rows_[a.row].texts[kNames] != rows_[b.row].texts[kNames]) {
       const int order = name(a).compare(name(b));
