@@ -28,9 +28,9 @@ if(NOT NPUC_CORE_ONLY)
   install(FILES "${docs}/npuc-remote.fish"
           DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 
-  # The client library: four archives, its public headers, and the messages'.
+  # The client library: five archives, its public headers, and the messages'.
   set(headers ${CMAKE_INSTALL_INCLUDEDIR}/npuc-client)
-  foreach(target npuc_client npuc_grpc npuc_proto npuc_base)
+  foreach(target npuc_client npuc_grpc npuc_proto npuc_zip npuc_base)
     install(FILES $<TARGET_FILE:${target}> DESTINATION ${CMAKE_INSTALL_LIBDIR}/npuc-client)
   endforeach()
   install(FILES client/lib/client.h client/lib/local_file.h client/lib/retry.h

@@ -221,7 +221,14 @@ class RowLives {
   }
 
   void TakeCommand(const Touches& touches, const std::vector<int32_t>& alive) {
-    int64_t idle_bytes = 0;  // of buffers that the command does not touch
+    int64_t idle_bytes = 0;          // of buffers that the command does not touch
+    std::vector<ByteRange> touched;  // alive at some step; long nets have hundreds of idle buffers
+    for (const Touch& touch : touches.all) {
+      ByteRange& hull = touched.emplace_back();
+      for (const ByteRange& alive_now : TraceOf(touch, false)) {
+        hull = integer::HullOf(hull, alive_now);
+      }
+    }
     for (const int32_t other : alive) {
       if (std::any_of(touches.all.begin(), touches.all.end(),
                       [other](const Touch& touch) { return touch.buffer == other; })) {
@@ -230,11 +237,10 @@ class RowLives {
       const ByteRange range = integer::CommonOf(written_[other], needed_[other]);
       if (range.empty()) continue;
       idle_bytes += range.size();
-      for (const Touch& touch : touches.all) {
-        const Trace constant(touch.reads.size(), range);
-        const Trace trace = TraceOf(touch, false);
-        Require(other, touch.buffer, DistanceOf(constant, trace));
-        Require(touch.buffer, other, DistanceOf(trace, constant));
+      for (size_t i = 0; i < touched.size(); ++i) {
+        if (touched[i].empty()) continue;
+        Require(other, touches.all[i].buffer, range.end - touched[i].begin);
+        Require(touches.all[i].buffer, other, touched[i].end - range.begin);
       }
     }
     for (const Touch& lower : touches.all) {

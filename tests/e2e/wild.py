@@ -43,6 +43,8 @@ QUANT = {"APUS": [], "X2_1204": [
 # swish behind each layer, say.
 WIDE = ("osf_mnv3_detection",)
 WIDE_ACTIVATIONS = ["  activation_bits: 16", "  lut_items_in_bits: 12"]
+# Layers of one step a call, whose state the recorder set to zeros before each frame.
+RESET = ("tflm_dtln_ns_int8",)
 PT_ARGUMENT = "x"  # of each of the PyTorch models here, which have one
 
 # Defects that are known and not cured yet: (model, run): the line of the issue. Empty where nothing
@@ -110,6 +112,8 @@ class Model:
         """Numbers of the frames that one run takes. npuc feeds output NAME_out back as input NAME;
         where the recording gave each frame an input of its own, each frame is a run."""
         count = len(self.frames[0])
+        if self.name in RESET:
+            return [[i] for i in range(count)]
         named = {o["name"] for o in self.outputs}
         if any(f"{i['name']}_out" in named for i in self.inputs):
             return [[i] for i in range(count)]
