@@ -22,7 +22,7 @@ constexpr size_t kMaxNameBytes = 0xffff;
 constexpr uint64_t kMaxBytes = 0xffffffff - 1;  // of the file; larger ones need zip64
 
 void Append(std::string& out, uint64_t value, int bytes) {
-  for (int i = 0; i < bytes; ++i) out.push_back(static_cast<char>(value >> (8 * i) & 0xff));
+  for (int i = 0; i < bytes; ++i, value >>= 8) out.push_back(static_cast<char>(value & 0xff));
 }
 
 // Appends the fields that a local header and a directory record share.

@@ -145,8 +145,8 @@ def core_of(builder):
 def round_trip(builder, config, folder):
     """What is wrong with the net written as an IR and compiled from it; empty where nothing is.
 
-    Both are compiled with their dead channels: an IR has a clamp as a layer of its own, and which
-    channels are constant behind one is found there better than inside of another layer."""
+    Both are compiled with their dead channels: an IR has a clamp as a layer of its own, and more
+    channels are found constant behind such a layer than inside of another one."""
     code, said = npuc("ir", "write", config, "-o", folder)
     if code == 1 and all("Compass's IR files" in r for r in refusal_of(said) or [""]):
         return ""  # a layer that those files have no type for
