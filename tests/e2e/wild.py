@@ -43,7 +43,7 @@ QUANT = {"APUS": [], "X2_1204": [
 # swish behind each layer, say.
 WIDE = ("osf_mnv3_detection",)
 WIDE_ACTIVATIONS = ["  activation_bits: 16", "  lut_items_in_bits: 12"]
-# Layers of one step a call, whose state the recorder set to zeros before each frame.
+# Layers of one step a call: the recorder set their state to zeros before each frame.
 RESET = ("tflm_dtln_ns_int8",)
 PT_ARGUMENT = "x"  # of each of the PyTorch models here, which have one
 
