@@ -40,7 +40,7 @@ class AuditLog {
     absl::string_view object = {};  // a job, a blob, a filter ...
     absl::string_view result = {};  // "OK", or the reason of the refusal
     absl::string_view detail = {};  // a count, a reason that was given ...
-    bool is_refusal = false;        // of a caller who may not
+    bool is_refusal = false;        // the caller lacks the right
   };
   // Lines that cannot be written are counted by lost().
   void Write(const Entry& entry);
