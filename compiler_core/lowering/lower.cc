@@ -197,10 +197,6 @@ class Lowerer : public LowerContext {
   // batch_norm computes both, by no more commands. A product that is an output is computed, too.
   void FindScaledChannels() {
     scaled_.assign(static_cast<size_t>(graph_.value_count()), nullptr);
-    std::vector<int> uses_as_output(scaled_.size(), 0);
-    for (const GraphOutput& output : graph_.outputs()) {
-      ++uses_as_output[static_cast<size_t>(output.value.value())];
-    }
     for (const Node& add : graph_.nodes()) {
       if (!IsByChannel(add, Op::kAdd)) continue;
       const ValueId product = add.inputs[0];
@@ -209,20 +205,19 @@ class Lowerer : public LowerContext {
       const int64_t commands_a_row = (shape.back() + limits_.max_inner - 1) / limits_.max_inner;
       // Channels of one row are walked as one long row by each of the two commands.
       const int64_t most = ElementCount(shape) > shape.back() ? commands_a_row : 2;
-      const int as_output = uses_as_output[static_cast<size_t>(product.value())];
-      if (!IsByChannel(mul, Op::kMul) || remaining_uses_[product.value()] != 1 + as_output ||
-          shape.back() <= 1 || commands_a_row > most) {
-        continue;
-      }
+      if (!IsByChannel(mul, Op::kMul) || shape.back() <= 1 || commands_a_row > most) continue;
+      const int as_output = UsesAsOutput(product);
+      if (remaining_uses_[product.value()] != 1 + as_output) continue;
       scaled_[static_cast<size_t>(product.value())] = &mul;
       if (as_output == 0) continue;
       for (const ValueId input : mul.inputs) ++remaining_uses_[input.value()];
     }
   }
 
-  bool IsOutput(ValueId value) const {
-    return std::any_of(graph_.outputs().begin(), graph_.outputs().end(),
-                       [value](const GraphOutput& output) { return output.value == value; });
+  int UsesAsOutput(ValueId value) const {
+    return static_cast<int>(
+        std::count_if(graph_.outputs().begin(), graph_.outputs().end(),
+                      [value](const GraphOutput& output) { return output.value == value; }));
   }
 
   // The product that is a part of a batch_norm, nullptr where the value is none.
@@ -368,7 +363,7 @@ class Lowerer : public LowerContext {
     node_ = &node;
     waits_ = true;
     if (node.op == Op::kPlaceholder || node.op == Op::kConst) return;
-    if (Scaled(node.outputs[0]) != nullptr && !IsOutput(node.outputs[0])) return;
+    if (Scaled(node.outputs[0]) != nullptr && UsesAsOutput(node.outputs[0]) == 0) return;
     const OpDef& def = DefOf(node.op);
     absl::Status status;
     if (def.lower == nullptr) {

@@ -109,6 +109,13 @@ absl::StatusOr<QuantParams> QuantParamsOf(const Node& node, const TensorType& in
   return params;
 }
 
+absl::Status CheckQuantParams(const QuantParams& params, const TensorType& integers) {
+  Node node;
+  node.op = Op::kQuantize;
+  node.attrs = QuantizeAttrs(params);
+  return QuantParamsOf(node, integers).status();
+}
+
 bool AreInverse(const Node& quantize, const Node& dequantize, const TensorType& integers) {
   const absl::StatusOr<QuantParams> to = QuantParamsOf(quantize, integers);
   const absl::StatusOr<QuantParams> from = QuantParamsOf(dequantize, integers);

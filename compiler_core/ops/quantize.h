@@ -37,6 +37,10 @@ int64_t HighestOf(DType dtype);
 // INVALID_ARGUMENT where they break a rule above.
 absl::StatusOr<QuantParams> QuantParamsOf(const Node& node, const TensorType& integers);
 
+// INVALID_ARGUMENT where a Quantize with these parameters and a result of that type breaks a rule
+// above.
+absl::Status CheckQuantParams(const QuantParams& params, const TensorType& integers);
+
 // Whether a Quantize and a Dequantize, both valid, have the same scales and zero points over that
 // integer type.
 bool AreInverse(const Node& quantize, const Node& dequantize, const TensorType& integers);

@@ -68,10 +68,7 @@ absl::StatusOr<QuantParams> ParamsOf(NodeImporter& node) {
     }
     params.zero_point.push_back(static_cast<int64_t>(number));
   }
-  ::npuc::Node probe;  // the operator's own rules, for a message that names what is wrong
-  probe.op = Op::kQuantize;
-  probe.attrs = QuantizeAttrs(params);
-  RETURN_IF_ERROR(QuantParamsOf(probe, {params.dtype, node.shape(0)}).status());
+  RETURN_IF_ERROR(CheckQuantParams(params, {params.dtype, node.shape(0)}));
   return params;
 }
 

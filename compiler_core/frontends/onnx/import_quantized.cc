@@ -48,10 +48,7 @@ absl::StatusOr<QuantParams> ReadParams(NodeImporter& node, int scale_at, int zer
       params.zero_point[static_cast<size_t>(i)] = zero.int_at(zero.element_count() == 1 ? 0 : i);
     }
   }
-  Node probe;  // the operator's own rules, for a message that names what is wrong
-  probe.op = Op::kQuantize;
-  probe.attrs = QuantizeAttrs(params);
-  RETURN_IF_ERROR(QuantParamsOf(probe, {dtype, shape}).status());
+  RETURN_IF_ERROR(CheckQuantParams(params, {dtype, shape}));
   return params;
 }
 

@@ -45,7 +45,7 @@ class NodeImporter : public frontend::AttributeNode<NodeView> {
         op_(this->node().op()),
         opset_(state->opset) {}
 
-  // The same node as an operator of ONNX's own on other operands; its results are not this one's.
+  // The same node on other operands, read as one of ONNX's own operators. Its results are apart.
   // op: of a rule's table, which outlives the importer.
   NodeImporter As(absl::string_view op, std::vector<ValueRef> inputs, int64_t opset) {
     NodeImporter importer(onnx_state_, &node(), std::move(inputs));

@@ -199,10 +199,7 @@ absl::Status ModelFile::Reader::ReadQuantization(const fb::TensorInfo& raw, Tens
   if (std::all_of(params.scale.begin(), params.scale.end(), [](double s) { return s == 0; })) {
     return absl::OkStatus();
   }
-  Node probe;
-  probe.op = Op::kQuantize;
-  probe.attrs = QuantizeAttrs(params);
-  RETURN_IF_ERROR(QuantParamsOf(probe, tensor.type).status());
+  RETURN_IF_ERROR(CheckQuantParams(params, tensor.type));
   tensor.quant = std::move(params);
   return absl::OkStatus();
 }

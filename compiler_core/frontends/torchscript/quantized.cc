@@ -168,10 +168,7 @@ ValueRef WithQuantization(const ValueRef& value, QuantParams params) {
 }
 
 absl::Status CheckQuantization(const QuantParams& params, const Shape& shape) {
-  Node probe;  // the operator's own rules, for a message that names what is wrong
-  probe.op = Op::kQuantize;
-  probe.attrs = QuantizeAttrs(params);
-  return QuantParamsOf(probe, {params.dtype, shape}).status();
+  return CheckQuantParams(params, {params.dtype, shape});
 }
 
 absl::StatusOr<QuantParams> PerTensorParams(DType dtype, double scale, int64_t zero_point) {
