@@ -70,7 +70,6 @@ test_packages=(
   curl                         # commands of the documentation; with a network of their own by ip
   iproute2
   python3-grpcio               # the Python example
-  python3-grpc-tools
   python3-protobuf             # proto/make_openapi.py
   chromium                     # drives the dashboard
   postgresql-15                # a server of the tests' own; they are skipped without it

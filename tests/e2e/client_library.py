@@ -73,8 +73,8 @@ def main(arguments):
         check_same("C++", out, plain)
         harness.figure("client library: installed, built against and run")
 
-        if not all(importlib.util.find_spec(name) for name in ("grpc", "grpc_tools")):
-            harness.figure("Python example skipped: python3-grpcio, python3-grpc-tools are missing")
+        if importlib.util.find_spec("grpc") is None:
+            harness.figure("Python example skipped: python3-grpcio is missing")
             return
         stubs = os.path.join(folder, "stubs")
         python = os.path.join(harness.ROOT, "client", "python")
