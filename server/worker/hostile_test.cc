@@ -11,10 +11,13 @@
 #include <fstream>
 #include <ostream>
 #include <set>
+#include <sstream>
+#include <string>
 #include <thread>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "compiler_core/base/digest.h"
 #include "compiler_core/base/sanitized.h"
@@ -225,7 +228,8 @@ struct World {
   size_t zygote_descriptors = 0;
   int zygote = 0;
   uint64_t restarts = 0;
-  std::string shared_memory, message_queues, mounts;
+  std::set<std::string> shared_memory, message_queues;
+  std::string mounts;
   size_t below_zygote = 0;
 
   bool operator==(const World&) const = default;
@@ -235,8 +239,8 @@ std::ostream& operator<<(std::ostream& out, const World& world) {
   return out << world.beside_canary.size() << " files, " << world.daemon_descriptors << " and "
              << world.zygote_descriptors << " descriptors, warm parent " << world.zygote << ", "
              << world.restarts << " restarts, " << world.below_zygote << " processes, shm "
-             << world.shared_memory << "queues " << world.message_queues << "mounts "
-             << world.mounts;
+             << absl::StrJoin(world.shared_memory, ",") << " queues "
+             << absl::StrJoin(world.message_queues, ",") << " mounts " << world.mounts;
 }
 
 // Empty where it can't be read, as of a process that is gone by then (an iterator would throw).
@@ -253,6 +257,19 @@ size_t CountEntries(const std::string& folder) {
     ++count;
   }
   return count;
+}
+
+// The ids of System V segments or queues that were made without a key, as attacks make them. Those
+// with a key are other programs': a PostgreSQL of another test makes one.
+std::set<std::string> IdsWithoutKey(const fs::path& list) {
+  std::set<std::string> ids;
+  std::istringstream lines(ReadAll(list));
+  std::string line, key, id;
+  while (std::getline(lines, line)) {
+    std::istringstream columns(line);
+    if (columns >> key >> id && key == "0") ids.insert(id);
+  }
+  return ids;
 }
 
 // A pool with the walls that this host has, or without any; one for all cases.
@@ -325,8 +342,8 @@ class Arena {
     world.restarts = stats.parent_restarts;
     world.daemon_descriptors = CountEntries("/proc/self/fd");
     world.zygote_descriptors = CountEntries(absl::StrCat("/proc/", stats.parent_pid, "/fd"));
-    world.shared_memory = ReadAll("/proc/sysvipc/shm");
-    world.message_queues = ReadAll("/proc/sysvipc/msg");
+    world.shared_memory = IdsWithoutKey("/proc/sysvipc/shm");
+    world.message_queues = IdsWithoutKey("/proc/sysvipc/msg");
     world.mounts = ReadAll("/proc/self/mountinfo");
     world.below_zygote = ProcessesBelow(stats.parent_pid).size();
     return world;
