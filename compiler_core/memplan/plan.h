@@ -45,7 +45,11 @@ struct MemoryPlanResult {
   int64_t arena_bytes = 0;        // size of data_content
   int64_t lower_bound_bytes = 0;  // most bytes alive at once: no plan can be smaller
   PlanMethod method = PlanMethod::kGreedy;
-  int64_t search_nodes = 0;  // items tried at an offset; 0 without a search
+  int64_t search_nodes = 0;   // items tried at an offset; 0 without a search
+  bool is_reordered = false;  // the commands are in another order than the model's (order.h)
+  // The most bytes of whole buffers alive between two layers, in the best order; 0 where
+  // that is not known.
+  int64_t order_bound_bytes = 0;
 };
 
 // Gives every kData buffer an offset within data_content, a multiple of `alignment_bytes`, such

@@ -68,7 +68,9 @@ void WriteMemoryPlan(const MemoryPlanResult& memory, JsonWriter& out) {
   out.Key("memory_plan");
   out.BeginObject();
   out.Members("arena_bytes", memory.arena_bytes, "liveness_bound_bytes", memory.lower_bound_bytes,
-              "method", NameOf(memory.method), "search_nodes", memory.search_nodes);
+              "method", NameOf(memory.method), "search_nodes", memory.search_nodes, "order",
+              memory.is_reordered ? "for less memory" : "as in the model");
+  if (memory.order_bound_bytes > 0) out.Member("order_bound_bytes", memory.order_bound_bytes);
   out.EndObject();
 }
 

@@ -22,6 +22,7 @@
 #include "compiler_core/lowering/copies.h"
 #include "compiler_core/lowering/lower.h"
 #include "compiler_core/lowering/support.h"
+#include "compiler_core/memplan/order.h"
 #include "compiler_core/memplan/plan.h"
 #include "compiler_core/ops/op.h"
 #include "compiler_core/passes/passes.h"
@@ -307,7 +308,10 @@ absl::StatusOr<std::unique_ptr<CompiledUnit>> CompileForGrus(const CompileReques
   auto unit = std::make_unique<GrusUnit>();
   AssignStates(program, options.output_file, options.framework, diagnostics);
   if (!lower_options.plain_commands) DropCopies(program);
-  STEP(unit->memory, "plan", 0.75, PlanMemory(program, core.limits->buffer_alignment_bytes));
+  const int64_t alignment_bytes = core.limits->buffer_alignment_bytes;
+  STEP(unit->memory, "plan", 0.75,
+       lower_options.plain_commands ? PlanMemory(program, alignment_bytes)
+                                    : PlanInBestOrder(program, alignment_bytes));
   // From here: addresses are final.
   CHECK_STEP("check plan", 0.80, CheckMemoryPlan(program));
   STEP(unit->model, "emit", 0.85, Assemble(options, core, program, diagnostics));

@@ -18,6 +18,7 @@
 #include "compiler_core/ir/integer/load.h"
 #include "compiler_core/lowering/integer/code_weights.h"
 #include "compiler_core/lowering/integer/lower_integer.h"
+#include "compiler_core/memplan/order.h"
 #include "compiler_core/memplan/plan.h"
 #include "compiler_core/quant/params.h"
 #include "compiler_core/report/json_parts.h"
@@ -250,7 +251,7 @@ absl::StatusOr<MemoryPlanResult> PlanBuffers(const CompileOptions& options, cons
   if (options.memory_plan == CompileOptions::MemoryPlan::kCompatible) {
     return PlanMemory(program, alignment_bytes);
   }
-  return PlanMemoryByRows(program, alignment_bytes, /*ports_in_data=*/!IsFixedPoint(core));
+  return PlanInBestOrder(program, alignment_bytes, /*ports_in_data=*/!IsFixedPoint(core));
 }
 
 }  // namespace

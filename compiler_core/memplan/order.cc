@@ -1,0 +1,388 @@
+#include "compiler_core/memplan/order.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/ir/cmd/access.h"
+#include "compiler_core/ir/integer/access.h"
+
+namespace npuc {
+namespace {
+
+constexpr size_t kBeamWidth = 8;
+// Buffers that more layers touch keep the order of all of these.
+constexpr size_t kMaxComparedTouches = 256;
+
+// Commands of one layer that follow each other, and the bytes of data that they touch.
+struct OrderedLayer {
+  size_t first = 0;
+  size_t end = 0;
+  struct Touch {
+    int32_t buffer = 0;
+    int64_t begin = 0;
+    int64_t end = 0;
+    bool writes = false;
+  };
+  std::vector<Touch> touches;
+  std::vector<int32_t> buffers;  // of the touches, each once
+  std::vector<size_t> before;    // layers that must be done before this one
+  std::vector<size_t> behind;    // layers that wait for this one
+};
+
+bool MustKeepOrder(const OrderedLayer::Touch& a, const OrderedLayer::Touch& b) {
+  return (a.writes || b.writes) && a.begin < b.end && b.begin < a.end;
+}
+
+// The layers, what waits for what, and how many bytes are alive once a set of layers is done.
+class Net {
+ public:
+  Net(const CommandView& view, bool ports_in_data) : view_(view), ports_in_data_(ports_in_data) {
+    for (size_t i = 0; i < view.command_count; ++i) Take(i);
+    touching_.resize(view.buffers.size());
+    for (size_t i = 0; i < layers_.size(); ++i) {
+      for (const int32_t buffer : layers_[i].buffers) touching_[buffer].push_back(i);
+    }
+    if (layers_.size() <= kMaxOrderedLayers) FindDependences();
+  }
+
+  const std::vector<OrderedLayer>& layers() const { return layers_; }
+
+  bool IsAlive(int32_t buffer, const std::vector<bool>& done) const {
+    const std::vector<size_t>& layers = touching_[buffer];
+    const auto is_done = [&](size_t layer) { return done[layer]; };
+    const Slot slot = view_.buffers[buffer].slot;
+    const bool begun = slot == Slot::kInput || std::any_of(layers.begin(), layers.end(), is_done);
+    const bool ended = slot != Slot::kOutput && std::all_of(layers.begin(), layers.end(), is_done);
+    return begun && !ended;
+  }
+  int64_t SizeOf(int32_t buffer) const { return view_.buffers[buffer].size_bytes; }
+
+  int64_t AliveAtStart() const {
+    int64_t bytes = 0;
+    const std::vector<bool> none(layers_.size());
+    for (size_t i = 0; i < touching_.size(); ++i) {
+      const auto buffer = static_cast<int32_t>(i);
+      if (!touching_[i].empty() && IsAlive(buffer, none)) bytes += SizeOf(buffer);
+    }
+    return bytes;
+  }
+
+  // Bytes alive once `layer` is done, too, of which `alive` are alive before.
+  int64_t AliveBehind(size_t layer, int64_t alive, std::vector<bool>& done) const {
+    for (const int32_t buffer : layers_[layer].buffers) {
+      if (IsAlive(buffer, done)) alive -= SizeOf(buffer);
+    }
+    done[layer] = true;
+    for (const int32_t buffer : layers_[layer].buffers) {
+      if (IsAlive(buffer, done)) alive += SizeOf(buffer);
+    }
+    done[layer] = false;
+    return alive;
+  }
+
+  bool IsReady(size_t layer, const std::vector<bool>& done) const {
+    const std::vector<size_t>& before = layers_[layer].before;
+    return !done[layer] &&
+           std::all_of(before.begin(), before.end(), [&](size_t other) { return done[other]; });
+  }
+
+  // All that a layer reads of others is alive at once in every order, and all that it stores for
+  // others.
+  int64_t LowerBound() const {
+    int64_t bound = AliveAtStart();
+    for (const OrderedLayer& layer : layers_) {
+      int64_t read = 0;
+      int64_t stored = 0;
+      for (const int32_t buffer : layer.buffers) {
+        const bool is_input = view_.buffers[buffer].slot == Slot::kInput;
+        if (is_input || AnyTouches(layer.before, buffer)) read += SizeOf(buffer);
+        if (AnyTouches(layer.behind, buffer)) stored += SizeOf(buffer);
+      }
+      bound = std::max({bound, read, stored});
+    }
+    return bound;
+  }
+
+ private:
+  bool AnyTouches(const std::vector<size_t>& layers, int32_t buffer) const {
+    return std::any_of(layers.begin(), layers.end(), [&](size_t layer) {
+      const std::vector<size_t>& touching = touching_[buffer];
+      return std::binary_search(touching.begin(), touching.end(), layer);
+    });
+  }
+
+  bool IsPlaced(const Operand& operand) const {
+    if (!operand.present()) return false;
+    const Slot slot = view_.buffers[static_cast<size_t>(operand.buffer.value())].slot;
+    return slot == Slot::kData || (slot != Slot::kWeight && ports_in_data_);
+  }
+
+  void Take(size_t command) {
+    if (layers_.empty() || view_.node(command) != view_.node(layers_.back().first)) {
+      layers_.emplace_back().first = command;
+    }
+    OrderedLayer& layer = layers_.back();
+    layer.end = command + 1;
+    for (const Access& access : view_.accesses(command)) {
+      if (!IsPlaced(access.operand)) continue;
+      const int32_t buffer = access.operand.buffer.value();
+      const int64_t begin = access.operand.offset_bytes;
+      const bool known = access.size_bytes != Access::kUnknown;
+      layer.touches.push_back({buffer, known ? begin : 0,
+                               known ? begin + access.size_bytes : SizeOf(buffer), access.writes});
+      if (std::find(layer.buffers.begin(), layer.buffers.end(), buffer) == layer.buffers.end()) {
+        layer.buffers.push_back(buffer);
+      }
+    }
+  }
+
+  bool MustKeepOrder(size_t first, size_t second, int32_t buffer) const {
+    for (const OrderedLayer::Touch& a : layers_[first].touches) {
+      if (a.buffer != buffer) continue;
+      for (const OrderedLayer::Touch& b : layers_[second].touches) {
+        if (b.buffer == buffer && npuc::MustKeepOrder(a, b)) return true;
+      }
+    }
+    return false;
+  }
+
+  void FindDependences() {
+    std::set<std::pair<size_t, size_t>> pairs;
+    for (size_t i = 0; i < touching_.size(); ++i) {
+      const std::vector<size_t>& layers = touching_[i];
+      const bool compared = layers.size() <= kMaxComparedTouches;
+      for (size_t second = 1; second < layers.size(); ++second) {
+        for (size_t first = compared ? 0 : second - 1; first < second; ++first) {
+          if (!compared || MustKeepOrder(layers[first], layers[second], static_cast<int32_t>(i))) {
+            pairs.insert({layers[first], layers[second]});
+          }
+        }
+      }
+    }
+    for (const auto& [first, second] : pairs) {
+      layers_[first].behind.push_back(second);
+      layers_[second].before.push_back(first);
+    }
+  }
+
+  const CommandView& view_;
+  const bool ports_in_data_;
+  std::vector<OrderedLayer> layers_;
+  std::vector<std::vector<size_t>> touching_;  // by buffer: the layers, ascending
+};
+
+// A set of layers that are done, and what the order that led there costs.
+struct State {
+  std::vector<bool> done;
+  std::vector<size_t> ready;  // ascending
+  int64_t last_step = -1;     // of Search::steps_
+  int64_t count = 0;          // layers done
+  int64_t alive = 0;
+  int64_t peak = 0;
+};
+
+class Search {
+ public:
+  explicit Search(const Net& net) : net_(net) {
+    start_.done.resize(net.layers().size());
+    for (size_t i = 0; i < net.layers().size(); ++i) {
+      if (net.IsReady(i, start_.done)) start_.ready.push_back(i);
+    }
+    start_.alive = start_.peak = net.AliveAtStart();
+  }
+
+  State InGivenOrder() {
+    State state = start_;
+    for (size_t i = 0; i < net_.layers().size(); ++i) Do(i, state);
+    return state;
+  }
+
+  // Expands the set with the smallest peak first: the first whole one is the best. None where the
+  // budget ends.
+  std::optional<State> BestFirst(int64_t max_nodes) {
+    // By peak; the fullest set first, then the one found first.
+    std::map<std::tuple<int64_t, int64_t, int64_t>, State> open;
+    std::set<std::vector<bool>> seen;
+    const auto add = [&](State state) {
+      DoWhatFrees(state);
+      open.emplace(std::tuple(state.peak, -state.count, nodes_++), std::move(state));
+    };
+    add(start_);
+    while (!open.empty() && nodes_ < max_nodes) {
+      const State state = std::move(open.extract(open.begin()).mapped());
+      if (IsWhole(state)) return state;
+      if (!seen.insert(state.done).second) continue;
+      for (const size_t layer : state.ready) {
+        State next = state;
+        Do(layer, next);
+        add(std::move(next));
+      }
+    }
+    return std::nullopt;
+  }
+
+  // Goes on, layer by layer, with the few sets of the smallest peaks.
+  State Beam() {
+    std::vector<State> beam = {start_};
+    while (!IsWhole(beam.front())) {
+      std::map<std::tuple<int64_t, int64_t, int64_t>, State> next;
+      std::set<std::vector<bool>> seen;
+      for (const State& state : beam) {
+        for (const size_t layer : state.ready) {
+          State one = state;
+          Do(layer, one);
+          next.emplace(std::tuple(one.peak, one.alive, nodes_++), std::move(one));
+        }
+      }
+      beam.clear();
+      for (auto& [key, state] : next) {
+        if (beam.size() == kBeamWidth) break;
+        if (seen.insert(state.done).second) beam.push_back(std::move(state));
+      }
+    }
+    return std::move(beam.front());
+  }
+
+  std::vector<size_t> OrderOf(const State& state) const {
+    std::vector<size_t> order;
+    for (int64_t at = state.last_step; at >= 0; at = steps_[static_cast<size_t>(at)].before) {
+      order.push_back(steps_[static_cast<size_t>(at)].layer);
+    }
+    std::reverse(order.begin(), order.end());
+    return order;
+  }
+
+  int64_t nodes() const { return nodes_; }
+
+ private:
+  struct Step {
+    int64_t before = -1;
+    size_t layer = 0;
+  };
+
+  bool IsWhole(const State& state) const {
+    return static_cast<size_t>(state.count) == net_.layers().size();
+  }
+
+  void Do(size_t layer, State& state) {
+    state.alive = net_.AliveBehind(layer, state.alive, state.done);
+    state.peak = std::max(state.peak, state.alive);
+    state.done[layer] = true;
+    ++state.count;
+    steps_.push_back({state.last_step, layer});
+    state.last_step = static_cast<int64_t>(steps_.size()) - 1;
+    std::erase(state.ready, layer);
+    for (const size_t behind : net_.layers()[layer].behind) {
+      if (net_.IsReady(behind, state.done)) state.ready.push_back(behind);
+    }
+    std::sort(state.ready.begin(), state.ready.end());
+  }
+
+  // A layer behind which no more bytes are alive than before comes next in some best order: in each
+  // order it changes the bytes by as much or by less, so that doing it at once adds to no peak.
+  void DoWhatFrees(State& state) {
+    for (size_t i = 0; i < state.ready.size();) {
+      const size_t layer = state.ready[i];
+      if (net_.AliveBehind(layer, state.alive, state.done) > state.alive) {
+        ++i;
+        continue;
+      }
+      Do(layer, state);
+      i = 0;
+    }
+  }
+
+  const Net& net_;
+  State start_;
+  std::vector<Step> steps_;  // of all orders that were begun
+  int64_t nodes_ = 0;
+};
+
+}  // namespace
+
+CommandOrder OrderForMemory(const CommandView& view, bool ports_in_data, int64_t max_nodes) {
+  const Net net(view, ports_in_data);
+  Search search(net);
+  State best = search.InGivenOrder();
+  CommandOrder result;
+  result.given_peak_bytes = best.peak;
+  result.is_optimal = best.peak == net.LowerBound();
+  if (!result.is_optimal && net.layers().size() <= kMaxOrderedLayers) {
+    std::optional<State> found = search.BestFirst(max_nodes);
+    result.is_optimal = found.has_value();
+    if (!found.has_value()) found = search.Beam();
+    if (found->peak < best.peak) best = *std::move(found);
+    result.nodes = search.nodes();
+  }
+  result.peak_bytes = best.peak;
+  for (const size_t layer : search.OrderOf(best)) {
+    const OrderedLayer& commands = net.layers()[layer];
+    for (size_t i = commands.first; i < commands.end; ++i) result.commands.push_back(i);
+  }
+  return result;
+}
+
+namespace {
+
+template <typename AnyProgram, typename Plan>
+absl::StatusOr<MemoryPlanResult> PlanTheBetter(const CommandOrder& order, const Plan& plan,
+                                               AnyProgram& program) {
+  const bool is_worth_it = order.peak_bytes < order.given_peak_bytes;
+  AnyProgram other;
+  if (is_worth_it) {
+    other = program;
+    for (size_t i = 0; i < order.commands.size(); ++i) {
+      other.commands[i] = program.commands[order.commands[i]];
+    }
+  }
+  ASSIGN_OR_RETURN(MemoryPlanResult result, plan(program));
+  if (is_worth_it) {
+    ASSIGN_OR_RETURN(MemoryPlanResult other_result, plan(other));
+    if (other_result.arena_bytes < result.arena_bytes) {
+      result = other_result;
+      result.is_reordered = true;
+      program = std::move(other);
+    }
+  }
+  if (order.is_optimal) result.order_bound_bytes = order.peak_bytes;
+  return result;
+}
+
+}  // namespace
+
+absl::StatusOr<MemoryPlanResult> PlanInBestOrder(Program& program, int64_t alignment_bytes) {
+  // An operator's commands are one layer: only the first of them waits for what is before.
+  std::vector<std::string> operators;
+  int count = 0;
+  for (const Command& command : program.commands) {
+    operators.push_back(absl::StrCat(command.waits ? ++count : count));
+  }
+  const auto accesses = [&](size_t i) { return AccessesOf(program.commands[i]); };
+  const auto layer = [&](size_t i) -> absl::string_view { return operators[i]; };
+  const CommandOrder order =
+      OrderForMemory({absl::MakeSpan(program.buffers), program.commands.size(), accesses, layer},
+                     /*ports_in_data=*/false);
+  return PlanTheBetter(
+      order, [&](Program& one) { return PlanMemory(one, alignment_bytes); }, program);
+}
+
+absl::StatusOr<MemoryPlanResult> PlanInBestOrder(integer::Program& program, int64_t alignment_bytes,
+                                                 bool ports_in_data) {
+  const auto accesses = [&](size_t i) { return integer::AccessesOf(program.commands[i].body); };
+  const auto layer = [&](size_t i) -> absl::string_view { return program.commands[i].layer; };
+  const CommandOrder order = OrderForMemory(
+      {absl::MakeSpan(program.buffers), program.commands.size(), accesses, layer}, ports_in_data);
+  return PlanTheBetter(
+      order,
+      [&](integer::Program& one) { return PlanMemoryByRows(one, alignment_bytes, ports_in_data); },
+      program);
+}
+
+}  // namespace npuc
