@@ -21,6 +21,7 @@ if(NOT NPUC_CORE_ONLY)
     COMMAND npuc-remote completion fish > "${docs}/npuc-remote.fish"
     DEPENDS npuc-remote VERBATIM)
   add_custom_target(npuc_remote_docs ALL DEPENDS "${docs}/npuc-remote.1")
+  npuc_add_program(npuc_remote_docs)
   install(FILES "${docs}/npuc-remote.1" DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
   install(FILES "${docs}/npuc-remote.bash" RENAME npuc-remote
           DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)

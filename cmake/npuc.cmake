@@ -155,7 +155,16 @@ function(npuc_cc_test)
   endif()
 endfunction()
 
-# npuc_cc_binary(NAME npuc SRCS ... DEPS ... [STATIC])
+# npuc_add_program(target): target is built with npuc_programs.
+function(npuc_add_program target)
+  if(NOT TARGET npuc_programs)
+    add_custom_target(npuc_programs)
+  endif()
+  add_dependencies(npuc_programs ${target})
+endfunction()
+
+# npuc_cc_binary(NAME npuc SRCS ... DEPS ... [STATIC]): a program, also one of npuc_programs, which
+# are all that the end-to-end tests run.
 # STATIC: without shared libraries, for programs that start often and link no gRPC (the link step is
 # cmake/link_static.py, which says why). NPUC_STATIC=OFF and sanitizers, which need the shared libc,
 # turn it off.
@@ -163,6 +172,7 @@ function(npuc_cc_binary)
   cmake_parse_arguments(A "STATIC" "NAME" "SRCS;DEPS" ${ARGN})
   add_executable(${A_NAME} ${A_SRCS})
   target_link_libraries(${A_NAME} PRIVATE npuc_flags ${A_DEPS})
+  npuc_add_program(${A_NAME})
   if(A_STATIC AND NPUC_STATIC AND NOT NPUC_SANITIZE)
     set(script "${PROJECT_SOURCE_DIR}/cmake/link_static.py")
     set_target_properties(${A_NAME} PROPERTIES
