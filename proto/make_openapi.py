@@ -1,13 +1,14 @@
 #!/usr/bin/python3
-"""Makes openapi.json from the .proto files and the table of paths below.
+"""Makes openapi.json, and the table of calls in HTTP.md, from the .proto files.
 
   make_openapi.py [--check]
 
-The schemas, with their comments, come from protoc's descriptors; the paths are those of
-server/http/routes.cc, and http_api of the end-to-end tests calls each against a real npucd.
-`--check` fails where openapi.json is not what would be made.
+Schemas and paths, with their comments, come from protoc's descriptors: a call's paths are its
+options npuc.rpc.http, which server/http/routes.cc serves. http_api of the end-to-end tests calls
+each against a real npucd. `--check` fails where a file is not what would be made.
 """
 
+import importlib
 import json
 import os
 import re
@@ -18,9 +19,12 @@ import tempfile
 from google.protobuf import descriptor_pb2 as pb
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-OUTPUT = os.path.join(HERE, "openapi.json")
+OPENAPI = os.path.join(HERE, "openapi.json")
+PAGE = os.path.join(HERE, "HTTP.md")
+BEGIN, END = "<!-- calls: made by make_openapi.py -->\n", "<!-- end of calls -->\n"
 FILES = ["npuc/v1/blob.proto", "npuc/v1/compile.proto", "npuc/v1/admin.proto",
          "npuc/v1/server_info.proto"]
+ROUTES = "npuc/rpc/http.proto"
 SCALARS = {
     pb.FieldDescriptorProto.TYPE_STRING: {"type": "string"},
     pb.FieldDescriptorProto.TYPE_BYTES: {"type": "string", "format": "byte"},
@@ -35,33 +39,6 @@ WELL_KNOWN = {
     ".google.protobuf.Struct": {"type": "object"},
     ".google.protobuf.Duration": {"type": "string", "pattern": r"^-?[0-9]+(\.[0-9]+)?s$"},
 }
-# rpc, verb, path, what the body is, what the answer is ("" : the rpc's own message as JSON), fields
-# of the query
-PATHS = [
-    ("CreateCompileJob", "post", "/v1/jobs", "json", "", []),
-    ("ListCompileJobs", "get", "/v1/jobs", None, "",
-     ["page_size", "page_token", "states", "cores", "frameworks", "tenants", "labels", "text",
-      "created_from", "created_before", "mine", "order", "reverse", "with_totals"]),
-    ("GetCompileJob", "get", "/v1/jobs/{jobId}", None, "", []),
-    ("CancelCompileJob", "post", "/v1/jobs/{jobId}:cancel", "json", "", []),
-    ("WatchCompileJob", "get", "/v1/jobs/{jobId}/events", None, "text/event-stream",
-     ["from_seq"]),
-    ("DownloadArtifact", "get", "/v1/jobs/{jobId}/artifacts/{artifactName}", None,
-     "application/octet-stream", ["offset"]),
-    ("InspectModel", "post", "/v1/models:inspect", "json", "", []),
-    ("FindMissingBlobs", "post", "/v1/blobs:findMissing", "json", "", []),
-    ("QueryUpload", "get", "/v1/blobs/{sha256}", None, "", ["size_bytes"]),
-    ("UploadBlob", "patch", "/v1/blobs/{sha256}", "bytes", "", ["size_bytes", "offset"]),
-    ("GetServerInfo", "get", "/v1/server", None, "", []),
-    ("GetServerInfo", "get", "/v1/cores", None, "", []),
-    ("GetCaller", "get", "/v1/caller", None, "", []),
-    ("SetDispatch", "post", "/v1/admin/dispatch", "json", "", []),
-    ("CancelJobs", "post", "/v1/admin/jobs:cancel", "json", "", []),
-    ("RequeueJobs", "post", "/v1/admin/jobs:requeue", "json", "", []),
-    ("GetUsage", "get", "/v1/usage", None, "", ["from_day", "to_day", "tenant"]),
-    ("ListTenants", "get", "/v1/admin/tenants", None, "", []),
-    ("ListOperators", "get", "/v1/ops", None, "", ["core", "framework"]),
-]
 # What no rpc has: gRPC's own health service tells whether, not why.
 HEALTH = {
     "operationId": "GetHealth",
@@ -85,6 +62,11 @@ NOTES = {
 
 def camel(name):
     return re.sub(r"_([a-z0-9])", lambda m: m.group(1).upper(), name)
+
+
+def shown_path(route):
+    """The route's path with fields as a caller reads them: {jobId}."""
+    return re.sub(r"\{(?:\w+\.)?(\w+)\}", lambda m: "{" + camel(m.group(1)) + "}", route.path)
 
 
 class Maker:
@@ -139,33 +121,58 @@ class Maker:
             "type": "string", "enum": [v.name for v in enum.value],
             "description": self.comments.get((file.name, path), "") + "\n\n" + "\n".join(values)}
 
-    def operation(self, rpc_name, path, body, answer, query):
+    def _parameters(self, request, prefix=""):
+        """Of a request: "field" or "message.field", and its name in the query."""
+        for (message, name), schema in self.fields.items():
+            if message != request:
+                continue
+            inner = schema.get("$ref") or schema.get("allOf", [{}])[0].get("$ref", "")
+            inner = inner.split("/")[-1]
+            if not prefix and any(m == inner for m, _ in self.fields):
+                yield from self._parameters(inner, name + ".")
+            else:
+                yield prefix + name, name, schema
+
+    def query(self, rpc, route):
+        """The parameters of a route's query: name, whether it must be given, schema."""
+        if route.body == "*":
+            return
+        used = set(re.findall(r"\{([\w.]+)\}", route.path)) | {route.body}
+        for field, name, schema in self._parameters(rpc.input_type.split(".")[-1]):
+            if field not in used:
+                yield camel(name), field == route.required, schema
+
+    def operation(self, rpc_name, route):
         rpc, comment = self.rpcs[rpc_name]
+        path, body = shown_path(route), route.body
         request = rpc.input_type.split(".")[-1]
         response = rpc.output_type.split(".")[-1]
         parameters = [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
                       for name in re.findall(r"\{(\w+)\}", path)]
-        for name in query:
-            schema = self.fields.get((request, name)) or self.fields[("BlobDigest", name)]
-            parameters.append({"name": camel(name), "in": "query",
-                               "required": name == "size_bytes", "schema": schema})
-        if rpc_name == "WatchCompileJob":
+        for name, required, schema in self.query(rpc, route):
+            parameters.append({"name": name, "in": "query", "required": required,
+                               "schema": schema})
+        answer = ""
+        if rpc.server_streaming:
+            answer = ("application/octet-stream" if (response, "data") in self.fields
+                      else "text/event-stream")
+        if answer == "text/event-stream":
             parameters.append({"name": "Last-Event-ID", "in": "header",
                                "schema": {"type": "string", "format": "int64"}})
         schema = {"$ref": "#/components/schemas/" + response}
         content = {answer: {"schema": {"type": "string"}}} if answer else {
             "application/json": {"schema": schema}}
         operation = {
-            "operationId": rpc_name if path != "/v1/cores" else "ListCores",
+            "operationId": "List" + route.only.capitalize() if route.only else rpc_name,
             "summary": comment.split(". ")[0].rstrip(".") + ".",
             "description": " ".join(filter(None, [comment, NOTES.get(path, "")])),
             "parameters": parameters,
             "responses": {"200": {"description": "OK", "content": content},
                           "default": {"$ref": "#/components/responses/Error"}}}
-        if body == "json":
+        if body == "*":
             operation["requestBody"] = {"required": True, "content": {"application/json": {
                 "schema": {"$ref": "#/components/schemas/" + request}}}}
-        if body == "bytes":
+        elif body:
             operation["requestBody"] = {"required": True, "content": {"application/octet-stream": {
                 "schema": {"type": "string", "format": "binary", "maxLength": 1 << 20}}}}
         if not parameters:
@@ -174,23 +181,50 @@ class Maker:
 
 
 def descriptors():
+    """The descriptors of FILES, and the extension that has the routes of a call."""
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "set")
         subprocess.run(["protoc", f"-I{HERE}", "--include_source_info", "-o", out, *FILES],
                        check=True)
+        subprocess.run(["protoc", f"-I{HERE}", "--python_out", folder, ROUTES], check=True)
+        sys.path.insert(0, folder)
+        routes = importlib.import_module("npuc.rpc.http_pb2")  # before the set is read
+        sys.path.remove(folder)
         with open(out, "rb") as f:
-            return pb.FileDescriptorSet.FromString(f.read()).file
+            return pb.FileDescriptorSet.FromString(f.read()).file, routes.http
 
 
-def make():
-    maker = Maker(descriptors())
-    paths = {}
-    for rpc, verb, path, body, answer, query in PATHS:
-        paths.setdefault(path, {})[verb] = maker.operation(rpc, path, body, answer, query)
-    without = set(maker.rpcs) - {rpc for rpc, *_ in PATHS}
+def routes_of(maker, extension):
+    """Call and route, in the order of the protos."""
+    routes = [(name, route) for name, (rpc, _) in maker.rpcs.items()
+              for route in rpc.options.Extensions[extension]]
+    without = set(maker.rpcs) - {name for name, _ in routes}
     if without:
-        sys.exit(f"no path for {', '.join(sorted(without))}: add it to PATHS, routes.cc and "
-                 "http_conformance_test.cc")
+        sys.exit(f"no path for {', '.join(sorted(without))}: give it an option npuc.rpc.http, and "
+                 "a line in MakeRoutes of server/http/routes.cc")
+    return routes
+
+
+def page(maker, routes):
+    """HTTP.md with a table of what is there now."""
+    rows = ["| call | HTTP |", "|---|---|"]
+    for name, route in routes:
+        query = "&".join(f"{name}=" for name, _, _ in maker.query(maker.rpcs[name][0], route))
+        notes = [f", the answer has `{route.only}` alone"] if route.only else []
+        notes += [", bytes as the body"] if route.body not in ("", "*") else []
+        rows.append(f"| {name} | {route.method} {shown_path(route)}{'?' if query else ''}{query}"
+                    f"{''.join(notes)} |")
+    rows.append("| (gRPC's health service) | GET /v1/health: each condition and why it does not "
+                "hold |")
+    with open(PAGE, encoding="utf-8") as f:
+        before, rest = f.read().split(BEGIN)
+    return before + BEGIN + "\n".join(rows) + "\n" + END + rest.split(END)[1]
+
+
+def openapi(maker, routes):
+    paths = {}
+    for name, route in routes:
+        paths.setdefault(shown_path(route), {})[route.method.lower()] = maker.operation(name, route)
     paths["/v1/health"] = {"get": HEALTH}
     maker.schemas["Status"] = {
         "type": "object", "description": "google.rpc.Status; proto/API.md lists the reasons.",
@@ -215,16 +249,23 @@ def make():
 
 
 def main():
-    text = json.dumps(make(), indent=1, ensure_ascii=False) + "\n"
-    if "--check" in sys.argv[1:]:
-        with open(OUTPUT, encoding="utf-8") as f:
+    files, extension = descriptors()
+    maker = Maker(files)
+    routes = routes_of(maker, extension)
+    made = {OPENAPI: json.dumps(openapi(maker, routes), indent=1, ensure_ascii=False) + "\n",
+            PAGE: page(maker, routes)}
+    stale = []
+    for path, text in made.items():
+        with open(path, encoding="utf-8") as f:
             if f.read() != text:
-                print("proto/openapi.json is not fresh: run proto/make_openapi.py")
-                return 1
-        print(f"openapi.json is fresh: {len(PATHS)} calls")
-        return 0
-    with open(OUTPUT, "w", encoding="utf-8") as f:
-        f.write(text)
+                stale.append(os.path.relpath(path, os.path.dirname(HERE)))
+        if "--check" not in sys.argv[1:]:
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(text)
+    if "--check" in sys.argv[1:] and stale:
+        print(f"{' and '.join(stale)} not fresh: run proto/make_openapi.py")
+        return 1
+    print(f"openapi.json and HTTP.md are fresh: {len(routes)} paths")
     return 0
 
 

@@ -9,7 +9,8 @@ if [[ $# -ne 1 || "$1" == -* ]]; then
   exit 2
 fi
 proto=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../proto" && pwd)
-mkdir -p "$1/npuc/v1"
+mkdir -p "$1/npuc/v1" "$1/npuc/rpc"
 protoc -I "$proto" --python_out="$1" --grpc_python_out="$1" \
-  --plugin=protoc-gen-grpc_python="$(command -v grpc_python_plugin)" "$proto"/npuc/v1/*.proto
-touch "$1/npuc/__init__.py" "$1/npuc/v1/__init__.py"
+  --plugin=protoc-gen-grpc_python="$(command -v grpc_python_plugin)" \
+  "$proto"/npuc/v1/*.proto "$proto"/npuc/rpc/http.proto
+touch "$1/npuc/__init__.py" "$1/npuc/v1/__init__.py" "$1/npuc/rpc/__init__.py"

@@ -11,11 +11,14 @@
 #include <google/protobuf/util/type_resolver_util.h>
 
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "compiler_core/base/diagnostic.h"
@@ -82,6 +85,11 @@ int HttpStatusOf(absl::StatusCode code) {
   }
 }
 
+bool IsTime(const pb::FieldDescriptor& field) {
+  return field.message_type() != nullptr &&
+         field.message_type()->full_name() == pb::Timestamp::descriptor()->full_name();
+}
+
 // Sets or adds one value; false: the text is none of the field's type.
 bool SetField(pb::Message* message, const pb::FieldDescriptor* field, const std::string& text) {
   const pb::Reflection& access = *message->GetReflection();
@@ -119,13 +127,44 @@ bool SetField(pb::Message* message, const pb::FieldDescriptor* field, const std:
       access.SetBool(message, field, text == "true");
       return true;
     case pb::FieldDescriptor::CPPTYPE_MESSAGE:
-      return !many &&
-             field->message_type()->full_name() == pb::Timestamp::descriptor()->full_name() &&
+      return !many && IsTime(*field) &&
              pb::util::TimeUtil::FromString(
                  text, static_cast<pb::Timestamp*>(access.MutableMessage(message, field)));
     default:
       return false;
   }
+}
+
+// A field, and the message that has it: the given one, or one in it.
+struct Place {
+  pb::Message* message = nullptr;
+  const pb::FieldDescriptor* field = nullptr;
+};
+
+// Finds "field" or "message.field", which a route of the protos names: the message has it.
+Place PlaceOf(absl::string_view path, pb::Message* message) {
+  const std::pair<std::string, std::string> names = absl::StrSplit(path, absl::MaxSplits('.', 1));
+  const pb::FieldDescriptor* field = message->GetDescriptor()->FindFieldByName(names.first);
+  if (names.second.empty()) return {message, field};
+  return PlaceOf(names.second, message->GetReflection()->MutableMessage(message, field));
+}
+
+const pb::FieldDescriptor* FieldNamed(const std::string& name, const pb::Descriptor& type) {
+  const pb::FieldDescriptor* field = type.FindFieldByCamelcaseName(name);
+  return field != nullptr ? field : type.FindFieldByName(name);
+}
+
+// Without a field where no parameter has that name.
+Place PlaceOfParameter(const std::string& name, pb::Message* message) {
+  const pb::Descriptor& type = *message->GetDescriptor();
+  if (const auto* field = FieldNamed(name, type)) return {message, field};
+  for (int i = 0; i < type.field_count(); ++i) {
+    const pb::FieldDescriptor* outer = type.field(i);
+    if (outer->message_type() == nullptr || outer->is_repeated() || IsTime(*outer)) continue;
+    const auto* field = FieldNamed(name, *outer->message_type());
+    if (field != nullptr) return {message->GetReflection()->MutableMessage(message, outer), field};
+  }
+  return {};
 }
 
 }  // namespace
@@ -148,21 +187,41 @@ absl::Status FromJson(absl::string_view text, pb::Message* message) {
       {.reason = "INVALID_JSON"});
 }
 
-absl::Status FromQuery(const std::multimap<std::string, std::string>& query, pb::Message* message) {
+absl::Status FromQuery(const std::multimap<std::string, std::string>& query,
+                       absl::string_view required, pb::Message* message) {
   jobs::FieldChecker check;
   for (const auto& [name, text] : query) {
-    const pb::Descriptor& type = *message->GetDescriptor();
-    const pb::FieldDescriptor* field = type.FindFieldByCamelcaseName(name);
-    if (field == nullptr) field = type.FindFieldByName(name);
-    if (field == nullptr) {
+    const Place place = PlaceOfParameter(name, message);
+    if (place.field == nullptr) {
       check.Add(Printable(name, kShownBytes), "is no parameter of this call");
-    } else if (!field->is_repeated() && query.count(name) > 1) {
-      check.Add(field->name(), "is given more than once");
-    } else if (!SetField(message, field, text)) {
-      check.Add(field->name(), absl::StrCat("'", Printable(text, kShownBytes), "' is not a value"));
+    } else if (!place.field->is_repeated() && query.count(name) > 1) {
+      check.Add(place.field->name(), "is given more than once");
+    } else if (!SetField(place.message, place.field, text)) {
+      check.Add(place.field->name(),
+                absl::StrCat("'", Printable(text, kShownBytes), "' is not a value"));
+    }
+  }
+  if (!required.empty()) {
+    const pb::FieldDescriptor* field = PlaceOf(required, message).field;
+    if (query.count(field->name()) + query.count(field->camelcase_name()) == 0) {
+      check.Add(field->camelcase_name(), "is not given");
     }
   }
   return check.ToStatus();
+}
+
+void SetText(absl::string_view field, const std::string& text, pb::Message* message) {
+  const Place place = PlaceOf(field, message);
+  place.message->GetReflection()->SetString(place.message, place.field, text);
+}
+
+void LeaveField(absl::string_view field, pb::Message* message) {
+  const pb::Reflection& access = *message->GetReflection();
+  std::vector<const pb::FieldDescriptor*> set;
+  access.ListFields(*message, &set);
+  for (const pb::FieldDescriptor* other : set) {
+    if (other->name() != field) access.ClearField(message, other);
+  }
 }
 
 HttpError ToHttpError(const absl::Status& status) {

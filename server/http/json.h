@@ -20,11 +20,18 @@ std::string ToJson(const google::protobuf::Message& message);
 // text is an empty message.
 absl::Status FromJson(absl::string_view text, google::protobuf::Message* message);
 
-// Query parameters into fields of the same names, in camelCase or snake_case; scalars, enums by
-// name or number, times as RFC 3339, and repeated ones. INVALID_ARGUMENT (INVALID_FIELD): all that
-// is wrong with them.
+// Query parameters into fields of the same names, in camelCase or snake_case, of `message` or of a
+// message in it; scalars, enums by name or number, times as RFC 3339, and repeated ones. `required`
+// is the name of one that must be given, "field" or "message.field"; empty: none. INVALID_ARGUMENT
+// (INVALID_FIELD): all that is wrong with them.
 absl::Status FromQuery(const std::multimap<std::string, std::string>& query,
-                       google::protobuf::Message* message);
+                       absl::string_view required, google::protobuf::Message* message);
+
+// Sets a string or bytes field, "field" or "message.field", which `message` must have.
+void SetText(absl::string_view field, const std::string& text, google::protobuf::Message* message);
+
+// Clears all fields of `message` but this one, which it must have.
+void LeaveField(absl::string_view field, google::protobuf::Message* message);
 
 // An error as JSON of google.rpc.Status, details included, and how HTTP says it.
 struct HttpError {

@@ -1,6 +1,10 @@
 #include "server/http/routes.h"
 
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +19,7 @@
 #include "absl/strings/strip.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/status.h"
+#include "npuc/rpc/http.pb.h"
 #include "server/api/admin.h"
 #include "server/api/audit.h"
 #include "server/api/methods.h"
@@ -29,14 +34,31 @@ constexpr char kJson[] = "application/json";
 constexpr char kBytes[] = "application/octet-stream";
 constexpr size_t kMaxBodyBytes = 4 << 20;  // gRPC's bound for a request
 
-// One admitted request; `parts` are what stood for the stars of the route's pattern.
+// A route of the protos and what serves it.
+struct Route;
+
+// One admitted request; `parts` are what stood for the fields in the route's path.
 struct Exchange {
   const RouteContext& context;
   const HttpRequest& request;
   const auth::Caller& caller;
+  const Route& route;
   const std::vector<std::string>& parts;
 
   const api::ApiDependencies& deps() const { return *context.deps; }
+};
+
+using Answered = absl::StatusOr<HttpResponse>;
+
+struct Route {
+  rpc::HttpRoute http;
+  std::optional<auth::Right> right;  // nullopt: any identity
+  std::function<Answered(const Exchange& exchange)> run;
+
+  // The type that a request's body must have; empty: it has no body.
+  absl::string_view BodyType() const {
+    return http.body().empty() ? "" : http.body() == "*" ? kJson : kBytes;
+  }
 };
 
 absl::StatusOr<auth::Caller> CallerOf(const RouteContext& context, const HttpRequest& head,
@@ -72,81 +94,56 @@ HttpResponse JsonResponse(const google::protobuf::Message& message) {
   return response;
 }
 
-// Runs a method on the request that `fill` makes.
-template <typename Request, typename Response, typename Fill>
-absl::Status Run(const Exchange& exchange, const api::Method<Request, Response>& method, Fill fill,
-                 Response* answer) {
+// One segment of a route's path: a text, or a field of the request with a text behind it.
+struct Segment {
+  std::string field;
+  std::string text;
+};
+
+std::vector<Segment> SegmentsOf(absl::string_view path) {
+  std::vector<Segment> segments;
+  for (absl::string_view text : absl::StrSplit(absl::StripPrefix(path, "/"), '/')) {
+    Segment segment;
+    if (absl::ConsumePrefix(&text, "{")) {
+      segment.field = std::string(text.substr(0, text.find('}')));
+      text.remove_prefix(segment.field.size() + 1);
+    }
+    segment.text = std::string(text);
+    segments.push_back(std::move(segment));
+  }
+  return segments;
+}
+
+// The request's message: the body and the query, then the path, which has the last word.
+absl::Status ReadMessage(const Exchange& exchange, google::protobuf::Message* message) {
+  const rpc::HttpRoute& http = exchange.route.http;
+  if (http.body() == "*") {
+    RETURN_IF_ERROR(FromJson(exchange.request.body, message));
+  } else {
+    RETURN_IF_ERROR(FromQuery(exchange.request.params, http.required(), message));
+  }
+  if (exchange.route.BodyType() == kBytes) {
+    SetText(http.body(), exchange.request.body, message);
+  }
+  size_t at = 0;
+  for (const Segment& segment : SegmentsOf(http.path())) {
+    if (!segment.field.empty()) SetText(segment.field, exchange.parts[at++], message);
+  }
+  return absl::OkStatus();
+}
+
+// Runs a unary call.
+template <typename Request, typename Response>
+Answered Run(const Exchange& exchange, const api::Method<Request, Response>& method) {
   Request request;
-  RETURN_IF_ERROR(fill(&request));
-  const absl::Status status = method.RunAndWait(exchange.deps(), exchange.caller, request, answer);
-  api::LogFault(*exchange.deps().log, method.name, status);
-  return status;
-}
-
-template <typename Request, typename Response, typename Fill>
-absl::StatusOr<HttpResponse> Answer(const Exchange& exchange,
-                                    const api::Method<Request, Response>& method, Fill fill) {
+  RETURN_IF_ERROR(ReadMessage(exchange, &request));
   Response answer;
-  RETURN_IF_ERROR(Run(exchange, method, fill, &answer));
+  const absl::Status status = method.RunAndWait(exchange.deps(), exchange.caller, request, &answer);
+  api::LogFault(*exchange.deps().log, method.name, status);
+  RETURN_IF_ERROR(status);
+  const std::string& only = exchange.route.http.only();
+  if (!only.empty()) LeaveField(only, &answer);
   return JsonResponse(answer);
-}
-
-// The message is the body, or the query.
-template <typename Request, typename Response>
-absl::StatusOr<HttpResponse> AnswerBody(const Exchange& exchange,
-                                        const api::Method<Request, Response>& method) {
-  return Answer(exchange, method,
-                [&](Request* request) { return FromJson(exchange.request.body, request); });
-}
-template <typename Request, typename Response>
-absl::StatusOr<HttpResponse> AnswerQuery(const Exchange& exchange,
-                                         const api::Method<Request, Response>& method) {
-  return Answer(exchange, method,
-                [&](Request* request) { return FromQuery(exchange.request.params, request); });
-}
-
-using Answered = absl::StatusOr<HttpResponse>;
-
-Answered CreateJob(const Exchange& exchange) {
-  return AnswerBody(exchange, api::kCreateCompileJob);
-}
-Answered ListJobs(const Exchange& exchange) { return AnswerQuery(exchange, api::kListCompileJobs); }
-Answered FindMissing(const Exchange& exchange) {
-  return AnswerBody(exchange, api::kFindMissingBlobs);
-}
-Answered InspectModel(const Exchange& exchange) { return AnswerBody(exchange, api::kInspectModel); }
-Answered GetServer(const Exchange& exchange) { return AnswerQuery(exchange, api::kGetServerInfo); }
-Answered GetCaller(const Exchange& exchange) { return AnswerQuery(exchange, api::kGetCaller); }
-Answered ListOps(const Exchange& exchange) { return AnswerQuery(exchange, api::kListOperators); }
-
-Answered GetJob(const Exchange& exchange) {
-  return Answer(exchange, api::kGetCompileJob, [&](v1::GetCompileJobRequest* request) {
-    request->set_job_id(exchange.parts[0]);
-    return FromQuery(exchange.request.params, request);
-  });
-}
-
-Answered CancelJob(const Exchange& exchange) {
-  return Answer(exchange, api::kCancelCompileJob,
-                [&](v1::CancelCompileJobRequest* request) -> absl::Status {
-                  RETURN_IF_ERROR(FromJson(exchange.request.body, request));
-                  request->set_job_id(exchange.parts[0]);
-                  return absl::OkStatus();
-                });
-}
-
-// The cores alone, of what GetServerInfo tells.
-Answered ListCores(const Exchange& exchange) {
-  v1::GetServerInfoResponse all;
-  RETURN_IF_ERROR(Run(
-      exchange, api::kGetServerInfo,
-      [&](v1::GetServerInfoRequest* request) {
-        return FromQuery(exchange.request.params, request);
-      },
-      &all));
-  v1::GetServerInfoResponse cores;
-  *cores.mutable_cores() = all.cores();
-  return JsonResponse(cores);
 }
 
 // Whether the daemon takes work, and if not, why; 200 either way, since the question is answered.
@@ -156,48 +153,9 @@ Answered GetHealth(const Exchange& exchange) {
   return response;
 }
 
-// A blob's digest is its path and `sizeBytes`; an upload has `offset` besides.
-template <typename Request>
-absl::Status FillBlob(const Exchange& exchange, bool has_offset, Request* request) {
-  jobs::FieldChecker check;
-  request->mutable_digest()->set_sha256(exchange.parts[0]);
-  bool has_size = false;
-  for (const auto& [name, text] : exchange.request.params) {
-    int64_t value = 0;
-    if (!absl::SimpleAtoi(text, &value)) {
-      check.Add(Printable(name, 64), "is not a number");
-    } else if (name == "sizeBytes" || name == "size_bytes") {
-      request->mutable_digest()->set_size_bytes(value);
-      has_size = true;
-    } else if constexpr (std::is_same_v<Request, v1::UploadBlobRequest>) {
-      if (name == "offset") request->set_offset(value);
-    }
-    if (name != "sizeBytes" && name != "size_bytes" && !(has_offset && name == "offset")) {
-      check.Add(Printable(name, 64), "is no parameter of this call");
-    }
-  }
-  if (!has_size) check.Add("sizeBytes", "is not given");
-  return check.ToStatus();
-}
-
-Answered QueryBlob(const Exchange& exchange) {
-  return Answer(exchange, api::kQueryUpload, [&](v1::QueryUploadRequest* request) {
-    return FillBlob(exchange, false, request);
-  });
-}
-
-Answered UploadBlob(const Exchange& exchange) {
-  return Answer(exchange, api::kUploadChunk, [&](v1::UploadBlobRequest* request) -> absl::Status {
-    RETURN_IF_ERROR(FillBlob(exchange, true, request));
-    request->set_data(exchange.request.body);
-    return absl::OkStatus();
-  });
-}
-
 // From Last-Event-ID, which a browser sends when it comes back, else from the query.
-absl::StatusOr<int64_t> FirstEvent(const Exchange& exchange) {
-  v1::WatchCompileJobRequest request;
-  RETURN_IF_ERROR(FromQuery(exchange.request.params, &request));
+absl::StatusOr<int64_t> FirstEvent(const Exchange& exchange,
+                                   const v1::WatchCompileJobRequest& request) {
   if (exchange.request.CountHeader("Last-Event-ID") == 0) return request.from_seq();
   const std::string& text = exchange.request.Header("Last-Event-ID");
   int64_t last = 0;
@@ -208,10 +166,12 @@ absl::StatusOr<int64_t> FirstEvent(const Exchange& exchange) {
 }
 
 Answered WatchJob(const Exchange& exchange) {
-  ASSIGN_OR_RETURN(const int64_t from_seq, FirstEvent(exchange));
+  v1::WatchCompileJobRequest request;
+  RETURN_IF_ERROR(ReadMessage(exchange, &request));
+  ASSIGN_OR_RETURN(const int64_t from_seq, FirstEvent(exchange, request));
   HttpResponse response;
   ASSIGN_OR_RETURN(response.stream,
-                   exchange.context.streams->Open(exchange.caller, exchange.parts[0], from_seq));
+                   exchange.context.streams->Open(exchange.caller, request.job_id(), from_seq));
   response.AddHeader("Content-Type", "text/event-stream");
   return response;
 }
@@ -243,9 +203,7 @@ class ArtifactStream : public HttpStream {
 
 Answered GetArtifact(const Exchange& exchange) {
   v1::DownloadArtifactRequest request;
-  RETURN_IF_ERROR(FromQuery(exchange.request.params, &request));
-  request.set_job_id(exchange.parts[0]);
-  request.set_artifact_name(exchange.parts[1]);
+  RETURN_IF_ERROR(ReadMessage(exchange, &request));
   auto opened = api::OpenArtifact(exchange.deps(), exchange.caller, request);
   api::LogFault(*exchange.deps().log, "DownloadArtifact", opened.status());
   ASSIGN_OR_RETURN(std::unique_ptr<cache::ArtifactReader> reader, std::move(opened));
@@ -288,60 +246,75 @@ Answered GetArtifact(const Exchange& exchange) {
   return response;
 }
 
-Answered SetDispatch(const Exchange& exchange) { return AnswerBody(exchange, api::kSetDispatch); }
-Answered CancelJobs(const Exchange& exchange) { return AnswerBody(exchange, api::kCancelJobs); }
-Answered RequeueJobs(const Exchange& exchange) { return AnswerBody(exchange, api::kRequeueJobs); }
-Answered GetUsage(const Exchange& exchange) { return AnswerQuery(exchange, api::kGetUsage); }
-Answered ListTenants(const Exchange& exchange) { return AnswerQuery(exchange, api::kListTenants); }
+// Adds the routes that the protos give the call with this request and name.
+void AddRoutes(const google::protobuf::Descriptor& request, const std::string& name,
+               std::optional<auth::Right> right,
+               const std::function<Answered(const Exchange& exchange)>& run,
+               std::vector<Route>& routes) {
+  for (int i = 0; i < request.file()->service_count(); ++i) {
+    const auto* method = request.file()->service(i)->FindMethodByName(name);
+    if (method == nullptr) continue;
+    for (const rpc::HttpRoute& http : method->options().GetRepeatedExtension(rpc::http)) {
+      routes.push_back({http, right, run});
+    }
+  }
+}
 
-struct Route {
-  absl::string_view method;
-  absl::string_view pattern;         // '*': one segment, or what is before ':' in it
-  std::optional<auth::Right> right;  // nullopt: any identity
-  absl::string_view body_type;       // empty: no body
-  Answered (*run)(const Exchange& exchange);
-};
+template <typename Request, typename Response>
+void AddUnary(const api::Method<Request, Response>& method, std::vector<Route>& routes) {
+  AddRoutes(
+      *Request::descriptor(), method.name, method.right,
+      [&method](const Exchange& exchange) { return Run(exchange, method); }, routes);
+}
+
+std::vector<Route> MakeRoutes() {
+  std::vector<Route> routes;
+  AddUnary(api::kCreateCompileJob, routes);
+  AddUnary(api::kListCompileJobs, routes);
+  AddUnary(api::kGetCompileJob, routes);
+  AddUnary(api::kCancelCompileJob, routes);
+  AddUnary(api::kInspectModel, routes);
+  AddUnary(api::kFindMissingBlobs, routes);
+  AddUnary(api::kQueryUpload, routes);
+  AddUnary(api::kUploadChunk, routes);
+  AddUnary(api::kGetServerInfo, routes);
+  AddUnary(api::kGetCaller, routes);
+  AddUnary(api::kListOperators, routes);
+  AddUnary(api::kSetDispatch, routes);
+  AddUnary(api::kCancelJobs, routes);
+  AddUnary(api::kRequeueJobs, routes);
+  AddUnary(api::kGetUsage, routes);
+  AddUnary(api::kListTenants, routes);
+  AddRoutes(*v1::WatchCompileJobRequest::descriptor(), "WatchCompileJob", auth::Right::kRead,
+            WatchJob, routes);
+  AddRoutes(*v1::DownloadArtifactRequest::descriptor(), "DownloadArtifact", auth::Right::kRead,
+            GetArtifact, routes);
+  // gRPC has a health service of its own, which tells whether, not why.
+  rpc::HttpRoute health;
+  health.set_method("GET");
+  health.set_path("/v1/health");
+  routes.push_back({health, std::nullopt, GetHealth});
+  return routes;
+}
 
 const std::vector<Route>& Routes() {
-  static const auto* const kRoutes = new std::vector<Route>{
-      {"POST", "jobs", api::kCreateCompileJob.right, kJson, CreateJob},
-      {"GET", "jobs", api::kListCompileJobs.right, "", ListJobs},
-      {"GET", "jobs/*", api::kGetCompileJob.right, "", GetJob},
-      {"POST", "jobs/*:cancel", api::kCancelCompileJob.right, kJson, CancelJob},
-      {"GET", "jobs/*/events", auth::Right::kRead, "", WatchJob},
-      {"GET", "jobs/*/artifacts/*", auth::Right::kRead, "", GetArtifact},
-      {"POST", "models:inspect", api::kInspectModel.right, kJson, InspectModel},
-      {"POST", "blobs:findMissing", api::kFindMissingBlobs.right, kJson, FindMissing},
-      {"GET", "blobs/*", api::kQueryUpload.right, "", QueryBlob},
-      {"PATCH", "blobs/*", api::kUploadChunk.right, kBytes, UploadBlob},
-      {"GET", "server", api::kGetServerInfo.right, "", GetServer},
-      {"GET", "health", std::nullopt, "", GetHealth},
-      {"GET", "cores", api::kGetServerInfo.right, "", ListCores},
-      {"GET", "caller", api::kGetCaller.right, "", GetCaller},
-      {"POST", "admin/dispatch", api::kSetDispatch.right, kJson, SetDispatch},
-      {"POST", "admin/jobs:cancel", api::kCancelJobs.right, kJson, CancelJobs},
-      {"POST", "admin/jobs:requeue", api::kRequeueJobs.right, kJson, RequeueJobs},
-      {"GET", "usage", api::kGetUsage.right, "", GetUsage},
-      {"GET", "admin/tenants", api::kListTenants.right, "", ListTenants},
-      {"GET", "ops", api::kListOperators.right, "", ListOps},
-  };
+  static const auto* const kRoutes = new std::vector<Route>(MakeRoutes());
   return *kRoutes;
 }
 
-bool MatchSegment(absl::string_view pattern, absl::string_view text,
-                  std::vector<std::string>& parts) {
-  if (pattern.empty() || pattern.front() != '*') return pattern == text;
-  if (!absl::ConsumeSuffix(&text, pattern.substr(1)) || text.empty()) return false;
-  // A verb after ':' is a part of the pattern, never of a name.
-  if (pattern.size() == 1 && absl::StrContains(text, ':')) return false;
+bool MatchSegment(const Segment& pattern, absl::string_view text, std::vector<std::string>& parts) {
+  if (pattern.field.empty()) return pattern.text == text;
+  if (!absl::ConsumeSuffix(&text, pattern.text) || text.empty()) return false;
+  // A verb after ':' is a part of the path, never of a name.
+  if (pattern.text.empty() && absl::StrContains(text, ':')) return false;
   parts.emplace_back(text);
   return true;
 }
 
-bool Match(absl::string_view pattern, const std::vector<std::string>& segments,
+bool Match(absl::string_view path, const std::vector<std::string>& segments,
            std::vector<std::string>& parts) {
   parts.clear();
-  const std::vector<absl::string_view> patterns = absl::StrSplit(pattern, '/');
+  const std::vector<Segment> patterns = SegmentsOf(path);
   if (patterns.size() != segments.size()) return false;
   for (size_t i = 0; i < patterns.size(); ++i) {
     if (!MatchSegment(patterns[i], segments[i], parts)) return false;
@@ -383,23 +356,23 @@ HttpAdmission AdmitRoute(const RouteContext& context, const Route& route,
                          std::vector<std::string> parts, const HttpRequest& head) {
   absl::StatusOr<auth::Caller> caller = CallerOf(context, head, route.right);
   if (!caller.ok()) {
-    api::AuditRefusal(*context.deps, head.peer, absl::StrCat(route.method, " ", route.pattern),
-                      caller.status());
+    api::AuditRefusal(*context.deps, head.peer,
+                      absl::StrCat(route.http.method(), " ", route.http.path()), caller.status());
     HttpResponse refused = ErrorResponse(caller.status());
     // A client that guesses tokens has to connect for each.
     refused.close = caller.status().code() == absl::StatusCode::kResourceExhausted;
     return {.answer = std::move(refused)};
   }
-  if (!route.body_type.empty()) {
-    if (const absl::Status type = CheckType(head, route.body_type); !type.ok()) {
+  if (!route.BodyType().empty()) {
+    if (const absl::Status type = CheckType(head, route.BodyType()); !type.ok()) {
       return {.answer = ErrorResponse(type)};
     }
     if (auto refused = RefuseEncoding(head)) return {.answer = *std::move(refused)};
   }
-  return {.max_body_bytes = route.body_type.empty() ? 0 : kMaxBodyBytes,
-          .handle = [&context, run = route.run, caller = *std::move(caller),
+  return {.max_body_bytes = route.BodyType().empty() ? 0 : kMaxBodyBytes,
+          .handle = [&context, &route, caller = *std::move(caller),
                      parts = std::move(parts)](const HttpRequest& request) {
-            Answered answered = run({context, request, caller, parts});
+            Answered answered = route.run({context, request, caller, route, parts});
             return answered.ok() ? *std::move(answered) : ErrorResponse(answered.status());
           }};
 }
@@ -417,16 +390,15 @@ HttpResponse ErrorResponse(const absl::Status& status) {
 }
 
 HttpAdmission AdmitApi(const RouteContext& context, const HttpRequest& head) {
-  const std::vector<std::string> segments =
-      absl::StrSplit(absl::StripPrefix(head.path, "/v1/"), '/');
+  const std::vector<std::string> segments = absl::StrSplit(absl::StripPrefix(head.path, "/"), '/');
   absl::string_view method = head.method;
   if (method == "HEAD") method = "GET";
   std::vector<std::string> parts;
   std::vector<absl::string_view> allowed;
   for (const Route& route : Routes()) {
-    if (!Match(route.pattern, segments, parts)) continue;
-    if (route.method == method) return AdmitRoute(context, route, std::move(parts), head);
-    allowed.push_back(route.method);
+    if (!Match(route.http.path(), segments, parts)) continue;
+    if (route.http.method() == method) return AdmitRoute(context, route, std::move(parts), head);
+    allowed.push_back(route.http.method());
   }
   if (allowed.empty()) return {.answer = ErrorResponse(NoSuchPath(head))};
   return {.answer = WrongMethod(head, allowed)};
