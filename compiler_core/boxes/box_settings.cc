@@ -1,13 +1,11 @@
 #include "compiler_core/boxes/box_settings.h"
 
 #include <cmath>
-#include <set>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "compiler_core/base/suggest.h"
+#include "compiler_core/base/mapping_reader.h"
 #include "compiler_core/base/yaml_tree.h"
 
 namespace npuc {
@@ -17,149 +15,7 @@ using Kind = ConfigNode::Kind;
 
 constexpr absl::string_view kKindNames[] = {"SSD", "YOLO2", "YOLO3", "YOLO5", "YOLO8"};
 constexpr size_t kMaxHeads = 16;
-constexpr size_t kMaxNumbers = 64;
-
-// Reads the keys of one mapping and remembers which of them were asked for.
-class MappingReader {
- public:
-  MappingReader(const ConfigNode& mapping, absl::string_view file, Diagnostics& diagnostics)
-      : mapping_(mapping), file_(file), diagnostics_(diagnostics) {}
-
-  void Report(DiagnosticKind kind, const ConfigNode& at, std::string message, std::string fix) {
-    diagnostics_.Add({.kind = kind,
-                      .message = std::move(message),
-                      .file = std::string(file_),
-                      .line = at.line,
-                      .column = at.column,
-                      .fix = std::move(fix)});
-  }
-
-  bool Has(absl::string_view key) { return Find(key) != nullptr; }
-
-  void Text(absl::string_view key, std::string& to) {
-    const ConfigNode* const value = Needed(key);
-    if (value == nullptr) return;
-    if (value->kind != Kind::kScalar || value->text.empty() || value->text.size() > 1024) {
-      return WrongType(key, *value, "a name");
-    }
-    to = value->text;
-  }
-
-  void Flag(absl::string_view key, bool& to) {
-    const ConfigNode* const value = Find(key);
-    if (value == nullptr) return;
-    if (value->kind == Kind::kScalar && (value->text == "true" || value->text == "false")) {
-      to = value->text == "true";
-      return;
-    }
-    WrongType(key, *value, "true or false");
-  }
-
-  // A number above `above` and of at most `most`; where it is whole, the same of an integer.
-  void Number(absl::string_view key, double above, double most, double& to) {
-    const ConfigNode* const value = Find(key);
-    if (value != nullptr) ReadNumber(key, *value, above, most, to);
-  }
-  void Whole(absl::string_view key, int64_t least, int64_t most, int64_t& to) {
-    const ConfigNode* const value = Find(key);
-    if (value != nullptr) ReadWhole(key, *value, least, most, to);
-  }
-  // A list of numbers, or of lists of them, one after the other.
-  void Numbers(absl::string_view key, double above, double most, std::vector<double>& to) {
-    const ConfigNode* const value = Find(key);
-    if (value == nullptr) return;
-    to.clear();
-    if (value->kind != Kind::kSequence) return WrongType(key, *value, "a list of numbers");
-    for (const ConfigNode& item : value->items) {
-      const bool is_list = item.kind == Kind::kSequence;
-      for (const ConfigNode& number : is_list ? item.items : std::vector<ConfigNode>{item}) {
-        if (to.size() == kMaxNumbers) return WrongType(key, *value, "at most 64 numbers");
-        ReadNumber(key, number, above, most, to.emplace_back());
-      }
-    }
-  }
-  void Wholes(absl::string_view key, size_t count, int64_t most, std::vector<int64_t>& to) {
-    const ConfigNode* const value = Needed(key);
-    if (value == nullptr) return;
-    if (value->kind != Kind::kSequence || value->items.size() != count) {
-      return WrongType(key, *value, absl::StrCat("a list of ", count, " integers"));
-    }
-    for (const ConfigNode& item : value->items) ReadWhole(key, item, 1, most, to.emplace_back(1));
-  }
-
-  // The value of a key that has to be there; null: it is not, which is reported.
-  const ConfigNode* Needed(absl::string_view key) {
-    const ConfigNode* const value = Find(key);
-    if (value == nullptr) {
-      Report(DiagnosticKind::kConfigMissingKey, mapping_,
-             absl::StrCat("the settings of boxes lack ", key),
-             absl::StrCat("add a line ", key, ": ..."));
-    }
-    return value;
-  }
-  void WrongType(absl::string_view key, const ConfigNode& value, absl::string_view wanted) {
-    Report(DiagnosticKind::kConfigWrongType, value,
-           absl::StrCat(key, " takes ", wanted, ", found ", DescribeNode(value)),
-           "write one of these");
-  }
-  void NotAllowed(absl::string_view key, const ConfigNode& value, std::string allowed) {
-    Report(DiagnosticKind::kConfigValueNotAllowed, value,
-           absl::StrCat(key, " is ", DescribeNode(value), "; allowed: ", allowed),
-           "write one of these");
-  }
-  // Reports the keys that nobody asked for.
-  void Finish() {
-    const std::vector<absl::string_view> known(asked_.begin(), asked_.end());
-    Suggester suggester;
-    for (size_t i = 0; i + 1 < mapping_.items.size(); i += 2) {
-      const ConfigNode& key = mapping_.items[i];
-      if (key.kind != Kind::kScalar || asked_.contains(key.text)) continue;
-      Report(DiagnosticKind::kConfigUnknownKey, key,
-             absl::StrCat("unknown key '", Printable(key.text, 80), "' in the settings of boxes"),
-             suggester.DidYouMean(key.text, known, "remove the line"));
-    }
-  }
-
- private:
-  const ConfigNode* Find(absl::string_view key) {
-    asked_.emplace(key);
-    for (size_t i = 0; i + 1 < mapping_.items.size(); i += 2) {
-      if (mapping_.items[i].kind == Kind::kScalar && mapping_.items[i].text == key) {
-        return &mapping_.items[i + 1];
-      }
-    }
-    return nullptr;
-  }
-
-  void ReadNumber(absl::string_view key, const ConfigNode& value, double above, double most,
-                  double& to) {
-    double number = 0;
-    if (value.kind != Kind::kScalar || !absl::SimpleAtod(value.text, &number)) {
-      return WrongType(key, value, "a number");
-    }
-    if (!(number > above && number <= most)) {
-      return NotAllowed(key, value, absl::StrCat("above ", above, ", at most ", most));
-    }
-    to = number;
-  }
-
-  void ReadWhole(absl::string_view key, const ConfigNode& value, int64_t least, int64_t most,
-                 int64_t& to) {
-    int64_t number = 0;
-    if (value.kind != Kind::kScalar || !absl::SimpleAtoi(value.text, &number)) {
-      return WrongType(key, value, "an integer");
-    }
-    if (number < least || number > most) {
-      return NotAllowed(key, value, absl::StrCat(least, " to ", most));
-    }
-    to = number;
-  }
-
-  const ConfigNode& mapping_;
-  absl::string_view file_;
-  Diagnostics& diagnostics_;
-  std::set<std::string, std::less<>> asked_;
-};
+constexpr absl::string_view kWhat = "the settings of boxes";
 
 class SettingsReader {
  public:
@@ -167,7 +23,7 @@ class SettingsReader {
       : file_(file), diagnostics_(diagnostics) {}
 
   BoxSettings Read(const ConfigNode& root) {
-    MappingReader reader(root, file_, diagnostics_);
+    MappingReader reader(root, kWhat, file_, diagnostics_);
     ReadKind(reader);
     reader.Needed("classes");
     reader.Whole("classes", 1, 4096, settings_.classes);
@@ -203,25 +59,6 @@ class SettingsReader {
     reader.NotAllowed("type", *value, absl::StrJoin(kKindNames, ", "));
   }
 
-  // Calls `read` for each mapping of a list.
-  template <typename Read>
-  void ReadList(MappingReader& reader, absl::string_view key, Read read) {
-    const ConfigNode* const list = reader.Needed(key);
-    if (list == nullptr) return;
-    if (list->kind != Kind::kSequence || list->items.empty() || list->items.size() > kMaxHeads) {
-      return reader.WrongType(key, *list, "a list of 1 to 16 mappings");
-    }
-    for (const ConfigNode& item : list->items) {
-      if (item.kind != Kind::kMapping) {
-        reader.WrongType(key, item, "mappings");
-        continue;
-      }
-      MappingReader one(item, file_, diagnostics_);
-      read(one, item);
-      one.Finish();
-    }
-  }
-
   void ReadYolo(MappingReader& reader) {
     settings_.xy_scale = settings_.kind == BoxKind::kYolo5 ? 2 : 1;
     const bool has_anchors = settings_.kind != BoxKind::kYolo8;
@@ -229,7 +66,7 @@ class SettingsReader {
     if (settings_.kind == BoxKind::kYolo3 || settings_.kind == BoxKind::kYolo5) {
       reader.Wholes("image_size", 2, 1 << 16, settings_.image_size);
     }
-    ReadList(reader, "heads", [&](MappingReader& one, const ConfigNode& at) {
+    reader.Mappings("heads", kMaxHeads, [&](MappingReader& one, const ConfigNode& at) {
       BoxHead& head = settings_.heads.emplace_back();
       one.Text("output", head.output);
       if (!has_anchors) return;
@@ -249,7 +86,7 @@ class SettingsReader {
     if (settings_.variances.size() != 4) {
       reader.WrongType("variances", *reader.Needed("variances"), "four numbers");
     }
-    ReadList(reader, "priors", [&](MappingReader& one, const ConfigNode& at) {
+    reader.Mappings("priors", kMaxHeads, [&](MappingReader& one, const ConfigNode& at) {
       BoxPriors& priors = settings_.priors.emplace_back();
       one.Wholes("feature", 2, 4096, priors.feature);
       one.Needed("min_sizes");
