@@ -126,7 +126,7 @@ class CfgReader {
         values_[key.name] = value;
         return;
       case Become::kNames:
-        has_output_ = true;
+        has_output_ = has_output_ || key.to == "OUTPUT_OPS";
         return Put(key.to, name.place, NamesOf(value));
       case Become::kFormat:
         return PutFormat(key, name, value);

@@ -35,6 +35,7 @@ constexpr CfgKey kCfgKeys[] = {
     {"Parser", "input", Become::kShapes, "INPUT_OPS", "", ""},
     {"Parser", "input_shape", Become::kShapes, "INPUT_OPS", "", ""},
     {"Parser", "output", Become::kNames, "OUTPUT_OPS", "", ""},
+    {"Parser", "plugins", Become::kNames, "PLUGINS", "", "files between commas; npuc's own key"},
     {"Parser", "force_float_ir", Become::kQuant, "force_float_ir", "", ""},
     {"Parser", "preprocess_type", Become::kSteps, "PREPROCESS", "", ""},
     {"Parser", "preprocess_params", Become::kSteps, "PREPROCESS", "", ""},

@@ -96,6 +96,12 @@ ParsedConfig MakeConfig(const ConfigSettings& all) {
     const ConfigSetting* setting = all.Find(key);
     if (setting != nullptr) config.files.push_back({role, setting->text, setting->place.line});
   }
+  if (const ConfigSetting* plugins = all.Find(kPluginsRole)) {
+    for (size_t i = 0; i < plugins->names.size(); ++i) {
+      const ConfigName& path = plugins->names[i];
+      config.files.push_back({PluginsRole(i), path.text, path.place.line});
+    }
+  }
   options.model_name = std::string(FileNameOf(config.files[0].path));
   if (auto data = DataFileOf(all, InfoOf(options.framework), config.files[0]); data.has_value()) {
     config.files.push_back(*std::move(data));
@@ -123,6 +129,8 @@ Diagnostics Sorted(const Diagnostics& found) {
 }
 
 }  // namespace
+
+std::string PluginsRole(size_t number) { return absl::StrCat(kPluginsRole, "[", number, "]"); }
 
 absl::StatusOr<ParsedConfig> ParseConfig(absl::string_view text, absl::string_view name,
                                          Diagnostics& diagnostics) {

@@ -31,6 +31,9 @@ struct ParsedConfig {
 
 // How a detector's outputs become boxes: a key, and the role of the file that it names.
 inline constexpr char kBoxesRole[] = "DETECTION_POSTPROCESS";
+// The files that declare operators: "PLUGINS[0]" and so on, in the order of the key.
+inline constexpr char kPluginsRole[] = "PLUGINS";
+std::string PluginsRole(size_t number);
 
 inline constexpr size_t kMaxConfigBytes = kMaxYamlBytes;
 

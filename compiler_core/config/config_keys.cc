@@ -83,6 +83,8 @@ absl::string_view ConfigTypeName(ConfigType type) {
       return "one line of text";
     case ConfigType::kPath:
       return "a file name";
+    case ConfigType::kPaths:
+      return "a file name, or a list of at most 4";
     case ConfigType::kNames:
       return "a list of names";
     case ConfigType::kIndices:

@@ -14,12 +14,15 @@ namespace npuc {
 // are printed from it. The rows stand in base/compile_options.inc. Immutable; everything here is
 // thread-safe.
 
+inline constexpr size_t kMaxPaths = 4;
+
 enum class ConfigType : uint8_t {
   kChoice,   // one of `choices`
   kBool,     // as YAML 1.1 has it: true/false, yes/no, on/off
   kInteger,  // lo..hi
   kText,     // one line
   kPath,     // a file name, relative to the config's folder
+  kPaths,    // such a name, or [name, ...] of at most kMaxPaths
   kNames,    // [name, ...] of nodes or tensors; indices where the framework has no names
   kIndices,  // [index, ...]
   kShapes,   // name: [dim, ...]

@@ -415,6 +415,20 @@ bool ReadPath(const Reading& reading, const ConfigNode& node, ConfigSetting& set
   return true;
 }
 
+bool ReadPaths(const Reading& reading, const ConfigNode& node, ConfigSetting& setting) {
+  const absl::string_view wanted = ConfigTypeName(ConfigType::kPaths);
+  const std::vector<ConfigNode> one = {node};
+  const std::vector<ConfigNode>& items = node.kind == Kind::kSequence ? node.items : one;
+  if (items.empty() || items.size() > kMaxPaths) return reading.WrongType(node, wanted);
+  for (const ConfigNode& item : items) {
+    ConfigName path{"", PlaceOf(item)};
+    if (!ReadLine(reading, item, wanted, path.text)) return false;
+    if (path.text.back() == '/') return reading.WrongType(item, wanted);
+    setting.names.push_back(std::move(path));
+  }
+  return true;
+}
+
 }  // namespace
 
 void ConfigReporter::Add(DiagnosticKind kind, ConfigPlace place, std::string message,
@@ -444,6 +458,8 @@ bool ReadConfigValue(const ConfigNode& value, ConfigReporter& reporter, ConfigSe
       return ReadBoundedInteger(reading, value, setting);
     case ConfigType::kPath:
       return ReadPath(reading, value, setting);
+    case ConfigType::kPaths:
+      return ReadPaths(reading, value, setting);
     case ConfigType::kText:
       return ReadLine(reading, value, ConfigTypeName(setting.key->type), setting.text);
     case ConfigType::kNames:

@@ -75,7 +75,7 @@ struct ConfigSetting {
   bool flag = false;                 // kBool
   int64_t number = 0;                // kInteger
   std::string text;                  // kChoice, kText, kPath
-  std::vector<ConfigName> names;     // kNames
+  std::vector<ConfigName> names;     // kNames, kPaths
   std::vector<ConfigIndex> indices;  // kIndices
   std::vector<ConfigShape> shapes;   // kShapes, in order
   std::vector<ConfigRange> ranges;   // kRanges

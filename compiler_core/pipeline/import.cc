@@ -2,9 +2,17 @@
 
 #include <cstddef>
 #include <iterator>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/base/yaml_tree.h"
 #include "compiler_core/config/config.h"
+#include "compiler_core/config/config_keys.h"
+#include "compiler_core/frontends/common/plugins.h"
 #include "compiler_core/frontends/common/preprocess.h"
 
 namespace npuc {
@@ -15,6 +23,36 @@ constexpr const FrontEnd* kFrontEnds[] = {
 #define NPUC_FORMAT_NOT_READ(...)
 #include "compiler_core/base/frameworks.inc"
 };
+
+// The operators that the files of PLUGINS declare for the model's framework.
+absl::StatusOr<frontend::Plugins> ReadPlugins(const CompileRequest& request,
+                                              Diagnostics& diagnostics) {
+  const FrontEnd& front_end = FrontEndOf(request.options.framework);
+  const absl::string_view framework = FrameworkName(request.options.framework);
+  std::vector<std::shared_ptr<const frontend::PluginOp>> ops;
+  Diagnostics found;
+  for (size_t i = 0; i < kMaxPaths; ++i) {
+    const auto input = request.side_inputs.find(PluginsRole(i));
+    if (input == request.side_inputs.end()) break;
+    ASSIGN_OR_RETURN(const std::string text,
+                     ReadAll(*input->second.bytes, static_cast<int64_t>(kMaxYamlBytes)));
+    (void)frontend::ReadPluginFile(text, input->second.name, ops, found);
+    if (front_end.has_plugins) continue;
+    found.Add({.kind = DiagnosticKind::kConfigNotForTarget,
+               .message = absl::StrCat("models of ", framework,
+                                       " have no operators that PLUGINS could declare"),
+               .file = input->second.name,
+               .fix = "remove PLUGINS, or export the model as ONNX"});
+    break;
+  }
+  frontend::Plugins plugins;
+  if (!found.has_errors() && !ops.empty()) {
+    plugins = frontend::Plugins::For(framework, std::move(ops), front_end.operators(), found);
+  }
+  diagnostics.Append(found);
+  RETURN_IF_ERROR(found.ToStatus());
+  return plugins;
+}
 
 }  // namespace
 
@@ -34,6 +72,7 @@ std::optional<Framework> SniffFramework(absl::string_view bytes) {
 
 absl::StatusOr<Graph> ImportModel(const CompileRequest& request, Diagnostics& diagnostics) {
   ModelFiles files{.model = request.model_bytes};
+  ASSIGN_OR_RETURN(files.plugins, ReadPlugins(request, diagnostics));
   const auto data =
       request.side_inputs.find(std::string(InfoOf(request.options.framework).data_key));
   if (data != request.side_inputs.end()) {

@@ -24,7 +24,7 @@ SEED = 3
 # Their effect is in report.json alone.
 REPORTED = {"LAYER_ERROR_FRAMES", "WEIGHT_CACHE_SIZE", "data", "label", "metric"}
 # The words of a refusal in place of the key's name.
-REFUSALS = {"DETECTION_POSTPROCESS": "boxes.yaml",
+REFUSALS = {"DETECTION_POSTPROCESS": "boxes.yaml", "PLUGINS": "ops.yaml",
             "fake_quant_scopes_for_debug": "stays in float",
             "fake_quant_operators_for_debug": "stays in float"}
 
@@ -51,6 +51,7 @@ CONFIG_ROWS = {
     "MODEL_BIN": [("net.bin", {})],
     "WEIGHTS_FILE": [("net.params", {})],
     "DETECTION_POSTPROCESS": [("boxes.yaml", {})],
+    "PLUGINS": [("ops.yaml", {})],
     "OUTPUT_TYPE": [("raw", {})],
     "OUTPUT_FILE": [("other.h", {})],
     "INPUT_OPS": [({"x": [2, 10, 10, 3]}, {})],

@@ -30,7 +30,7 @@
                                         caffe [-v] [--update] [NAME...],
                                         darknet [-v] [--update] [NAME...],
                                         paddle [-v] [--update] [NAME...], mxnet [NAME...],
-                                        boxes [TYPE...], pictures, saved_model
+                                        boxes [TYPE...], plugins, pictures, saved_model
 
 Environment: NPUC_BIN_DIR (default build/bin), NPUC_SHARED (default ../shared). Exit 0 passed, 1
 failed, 2 wrong usage, 77 skipped because the shared folder is missing.
@@ -55,7 +55,7 @@ SUITES = ("first_minute", "tf_graphs", "mnist", "vendor_headers", "vendor_frames
           "full_disk", "wild", "random_quantized", "config_keys", "overflow",
           "command_line", "constants", "not_finite", "saturation", "calibration_cost",
           "dead_channels", "row_plans", "coded_weights", "published", "caffe", "darknet", "paddle",
-          "mxnet", "boxes", "pictures", "saved_model", "vendor_like")
+          "mxnet", "boxes", "plugins", "pictures", "saved_model", "vendor_like")
 # Where the module cannot be named as the suite.
 MODULES = {"torch": "torch_nets"}
 

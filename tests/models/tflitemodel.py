@@ -46,6 +46,16 @@ WEIGHT_AXES = {"CONV_2D": (1, 0), "DEPTHWISE_CONV_2D": (1, 3), "FULLY_CONNECTED"
                "TRANSPOSE_CONV": (1, 0)}
 
 
+CUSTOM = 32
+
+
+def operator_code(name):
+    if name in CODES:
+        return {"old_builtin_code": min(CODES[name], 127), "builtin_code": CODES[name],
+                "version": 1}
+    return {"old_builtin_code": CUSTOM, "builtin_code": CUSTOM, "custom_code": name, "version": 1}
+
+
 class Net:
     """Tensors by name. Values: numpy arrays of constants, or None."""
 
@@ -72,14 +82,15 @@ class Net:
             value = value.astype(np.int32)
         return self._add(name, value.shape, str(value.dtype), value)
 
-    def op(self, code, inputs, shapes, options=None, fields=None, names=None):
-        """Results' names; `shapes` is a list of shapes, one a result."""
+    def op(self, code, inputs, shapes, options=None, fields=None, names=None, custom=None):
+        """Results' names; `shapes` is a list of shapes, one a result. `custom`: the bytes of a
+        custom operator's options; then `code` is its name."""
         names = names or [f"{code.lower()}_{len(self.ops)}" + (f"_{i}" if i else "")
                           for i in range(len(shapes))]
         for name, shape in zip(names, shapes):
             self._add(name, shape)
         self.ops.append({"code": code, "inputs": list(inputs), "outputs": names,
-                         "options": options, "fields": fields or {}})
+                         "options": options, "fields": fields or {}, "custom": custom})
         return names[0] if len(names) == 1 else names
 
     def output(self, *names):
@@ -110,10 +121,11 @@ class Net:
             if op["options"]:
                 entry["options_type"] = op["options"]
                 entry["options"] = op["fields"]
+            if op["custom"]:
+                entry["custom_options"] = list(op["custom"])
             operators.append(entry)
         return {"version": 3,
-                "operator_codes": [{"old_builtin_code": min(CODES[c], 127),
-                                    "builtin_code": CODES[c], "version": 1} for c in codes],
+                "operator_codes": [operator_code(c) for c in codes],
                 "subgraphs": [{"tensors": tensors, "inputs": [order[n] for n in self.inputs],
                                "outputs": [order[n] for n in outputs or self.outputs],
                                "operators": operators, "name": self.name}],

@@ -40,7 +40,7 @@ absl::StatusOr<Graph> Import(const ModelFiles& files, const CompileOptions& opti
     caffe_files.text = text;
     caffe_files.text_name = files.data_name;
   }
-  return ImportCaffe(caffe_files, options, diagnostics);
+  return ImportCaffe(caffe_files, options, diagnostics, files.plugins);
 }
 
 absl::StatusOr<ModelOutline> Outline(absl::string_view bytes, absl::string_view file,
@@ -50,7 +50,10 @@ absl::StatusOr<ModelOutline> Outline(absl::string_view bytes, absl::string_view 
 
 }  // namespace
 
-const FrontEnd kCaffeFrontEnd = {
-    .sniff = IsCaffeModel, .import = Import, .outline = Outline, .operators = ImportedCaffeLayers};
+const FrontEnd kCaffeFrontEnd = {.sniff = IsCaffeModel,
+                                 .import = Import,
+                                 .outline = Outline,
+                                 .operators = ImportedCaffeLayers,
+                                 .has_plugins = true};
 
 }  // namespace npuc

@@ -9,6 +9,7 @@
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/frontends/caffe/net.h"
 #include "compiler_core/frontends/common/outline.h"
+#include "compiler_core/frontends/common/plugins.h"
 #include "compiler_core/ir/graph/graph.h"
 
 namespace npuc {
@@ -20,7 +21,7 @@ namespace npuc {
 // problem goes to `diagnostics`; the status is that of the first error. Files are read during the
 // call only. Thread-safe.
 absl::StatusOr<Graph> ImportCaffe(const caffe::CaffeFiles& files, const CompileOptions& options,
-                                  Diagnostics& diagnostics);
+                                  Diagnostics& diagnostics, const frontend::Plugins& plugins = {});
 
 // The layer types that ImportCaffe has a rule for, sorted. Whether a rule succeeds also depends on
 // the layer.

@@ -8,6 +8,7 @@
 #include "compiler_core/frontends/caffe/schema.h"
 #include "compiler_core/frontends/common/const_inputs.h"
 #include "compiler_core/frontends/common/outline.h"
+#include "compiler_core/frontends/common/plugin_import.h"
 
 namespace npuc::caffe {
 namespace {
@@ -36,14 +37,16 @@ CompileOptions WithRawOutputs(const Net& net, CompileOptions options) {
 
 }  // namespace
 
-Importer::Importer(const Net& net, const CompileOptions& options, Graph* graph,
-                   Diagnostics* diagnostics)
+Importer::Importer(const Net& net, const CompileOptions& options, const frontend::Plugins& plugins,
+                   Graph* graph, Diagnostics* diagnostics)
     : net_(net),
       options_(WithRawOutputs(net, options)),
       state_(graph, diagnostics, options.model_name,
              "make it a blob of the layer, or cut the model around this layer with INPUT_OPS or "
              "OUTPUT_OPS"),
       endpoints_(options_, &state_),
+      plugins_(plugins),
+      subgraphs_(plugins),
       values_(net.tensors().size()) {}
 
 int Importer::FindInput(absl::string_view name) const {
@@ -186,8 +189,9 @@ const frontend::CutAdvice& Importer::Advice() {
   }
   for (const Layer& layer : net_.layers()) {
     if (!IsNeeded(layer)) continue;
-    advice_->AddNode(layer.type, rules_.Find(layer.type) != nullptr, names_of(layer.bottoms),
-                     names_of(layer.tops));
+    const bool is_known =
+        rules_.Find(layer.type) != nullptr || plugins_.Find(layer.type) != nullptr;
+    advice_->AddNode(layer.type, is_known, names_of(layer.bottoms), names_of(layer.tops));
   }
   for (const Endpoints::Output& output : outputs_) advice_->AddOutput(output.name);
   return *advice_;
@@ -220,7 +224,60 @@ void Importer::ReportForeignParameters(const Layer& layer) {
            "name the net's .prototxt in PROTOTXT");
 }
 
+void Importer::MatchSubgraphs() {
+  if (subgraphs_.is_empty()) return;
+  const auto names_of = [this](const std::vector<int>& tensors) {
+    std::vector<std::string> names;
+    for (const int i : tensors) names.push_back(i < 0 ? "" : tensor(i).name);
+    return names;
+  };
+  for (size_t i = 0; i < values_.size(); ++i) {
+    if (values_[i].is_given || net_.tensors()[i].layer < 0) {
+      subgraphs_.AddInput(net_.tensors()[i].name);
+    }
+  }
+  for (size_t i = 0; i < net_.layers().size(); ++i) {
+    const Layer& layer = net_.layers()[i];
+    if (!IsNeeded(layer)) continue;
+    subgraphs_.AddNode(static_cast<int>(i), layer.name, layer.type, names_of(layer.bottoms),
+                       names_of(layer.tops));
+  }
+  for (const Endpoints::Output& output : outputs_) subgraphs_.AddOutput(output.name);
+  subgraphs_.Match(*state_.diagnostics);
+}
+
+void Importer::RunPlugin(const Layer& layer, const frontend::PluginOp& op) {
+  if (layer.has_foreign_params) return ReportForeignParameters(layer);
+  std::optional<std::vector<ValueRef>> operands = Operands(layer);
+  if (!operands.has_value()) return;
+  const LayerView view(&layer);
+  LayerImporter node(&state_, &view, *std::move(operands));
+  TakeResults(layer, node, frontend::RunPluginOp(node, op, view));
+}
+
+void Importer::RunSubgraph(const frontend::SubgraphMatch& match) {
+  const auto layer_at = [this](int index) -> const Layer& {
+    return net_.layers()[static_cast<size_t>(index)];
+  };
+  std::vector<ValueRef> operands;
+  for (const frontend::OperandPlace& place : match.operands) {
+    const int bottom = layer_at(place.node).bottoms[static_cast<size_t>(place.operand)];
+    operands.push_back(value(bottom).value);
+    if (operands.back() == nullptr) return;
+  }
+  const Layer& end = layer_at(match.end);
+  const LayerView view(&end);
+  LayerImporter node(&state_, &view, std::move(operands));
+  TakeResults(end, node, frontend::RunPlugin(node, *match.op, [&](size_t i) {
+                return frontend::AttributeOf(LayerView(&layer_at(match.attribute_nodes[i])),
+                                             match.op->attributes[i]);
+              }));
+}
+
 void Importer::RunLayer(const Layer& layer) {
+  if (const frontend::PluginOp* const plugin = plugins_.Find(layer.type)) {
+    return RunPlugin(layer, *plugin);
+  }
   const ImportRule* const rule = rules_.Find(layer.type);
   if (rule == nullptr) return ReportNoRule(layer);
   if (layer.has_foreign_params) return ReportForeignParameters(layer);
@@ -229,11 +286,15 @@ void Importer::RunLayer(const Layer& layer) {
   const LayerView view(&layer);
   LayerImporter node(&state_, &view, *std::move(operands));
   const absl::Status status = rule->import(node);
+  if (status.ok() && !CheckParameters(view)) return;
+  TakeResults(layer, node, status);
+}
+
+void Importer::TakeResults(const Layer& layer, LayerImporter& node, const absl::Status& status) {
   if (!status.ok()) {
     return node.ReportMismatch(
         status, "check the shapes in INPUT_OPS against those that the model was trained with");
   }
-  if (!CheckParameters(view)) return;
   if (!state_.ConstantsFit(node.source())) return;
   if (node.outputs().size() < layer.tops.size()) {
     AddError(DiagnosticKind::kUnsupportedOperatorMode, node.source(),
@@ -266,8 +327,16 @@ void Importer::Run() {
   ResolveOutputs();
   MarkNeeded();
   AddNeededInputs();
-  for (const Layer& layer : net_.layers()) {
-    if (IsNeeded(layer)) RunLayer(layer);
+  MatchSubgraphs();
+  for (size_t i = 0; i < net_.layers().size(); ++i) {
+    const Layer& layer = net_.layers()[i];
+    const int index = static_cast<int>(i);
+    if (!IsNeeded(layer) || subgraphs_.IsInside(index)) continue;
+    if (const frontend::SubgraphMatch* const match = subgraphs_.FindEnd(index)) {
+      RunSubgraph(*match);
+    } else {
+      RunLayer(layer);
+    }
   }
   AddOutputs();
   NoteDecodings();

@@ -12,6 +12,8 @@
 #include "compiler_core/frontends/caffe/node_import.h"
 #include "compiler_core/frontends/common/cut_advice.h"
 #include "compiler_core/frontends/common/endpoints.h"
+#include "compiler_core/frontends/common/plugins.h"
+#include "compiler_core/frontends/common/subgraphs.h"
 #include "compiler_core/ir/graph/graph.h"
 
 namespace npuc::caffe {
@@ -20,7 +22,8 @@ namespace npuc::caffe {
 class Importer {
  public:
   // Both files' names are for diagnostics; net and options outlive it.
-  Importer(const Net& net, const CompileOptions& options, Graph* graph, Diagnostics* diagnostics);
+  Importer(const Net& net, const CompileOptions& options, const frontend::Plugins& plugins,
+           Graph* graph, Diagnostics* diagnostics);
 
   // Everything of note, and every error, is in the diagnostics afterwards.
   void Run();
@@ -52,7 +55,13 @@ class Importer {
   void MarkNeeded();
   void AddNeededInputs();
   bool IsNeeded(const Layer& layer);
+  // Finds the layers that declared operators stand in the place of.
+  void MatchSubgraphs();
   void RunLayer(const Layer& layer);
+  void RunPlugin(const Layer& layer, const frontend::PluginOp& op);
+  void RunSubgraph(const frontend::SubgraphMatch& match);
+  // The layer's results from its rule, which returned `status`.
+  void TakeResults(const Layer& layer, LayerImporter& node, const absl::Status& status);
   // The operands of a layer; nullopt where one failed or is nowhere.
   std::optional<std::vector<ValueRef>> Operands(const Layer& layer);
   void ReportNoRule(const Layer& layer);
@@ -67,6 +76,8 @@ class Importer {
   const CompileOptions options_;  // with what a decoding layer reads in the place of its results
   ImportState state_;
   Endpoints endpoints_;
+  const frontend::Plugins& plugins_;
+  frontend::Subgraphs subgraphs_;
   const frontend::RuleTable<ImportRule> rules_ = AllRules();
   std::vector<Value> values_;  // by tensor
   std::vector<Endpoints::Output> outputs_;

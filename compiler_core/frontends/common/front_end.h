@@ -10,6 +10,7 @@
 #include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/frontends/common/outline.h"
+#include "compiler_core/frontends/common/plugins.h"
 #include "compiler_core/ir/graph/graph.h"
 
 namespace npuc {
@@ -19,6 +20,7 @@ struct ModelFiles {
   absl::string_view model;
   std::string data_name = {};        // base name of the file of its constants
   const ByteSource* data = nullptr;  // null: there is none
+  frontend::Plugins plugins = {};    // the operators that the config declares; none without plugins
 };
 
 // The functions of a front end. Thread-safe. A member that is left out does not compile.
@@ -34,6 +36,8 @@ struct FrontEnd {
                                           Diagnostics& diagnostics);
   // The operators that it has a rule for, sorted. Whether a node compiles depends on the node, too.
   std::vector<std::string> (*operators)();
+  // True: it imports operators that a config declares (ModelFiles::plugins).
+  bool has_plugins;
 };
 
 // Each row of frameworks.inc has one, defined in its own folder; without it pipeline does not link.

@@ -25,6 +25,7 @@ absl::StatusOr<Graph> Import(const ModelFiles& files, const CompileOptions& opti
 const FrontEnd kCompassFrontEnd = {.sniff = IsCompassText,
                                    .import = Import,
                                    .outline = OutlineCompass,
-                                   .operators = ImportedCompassLayers};
+                                   .operators = ImportedCompassLayers,
+                                   .has_plugins = false};
 
 }  // namespace npuc

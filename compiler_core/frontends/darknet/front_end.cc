@@ -16,6 +16,7 @@ absl::StatusOr<Graph> Import(const ModelFiles& files, const CompileOptions& opti
 const FrontEnd kDarknetFrontEnd = {.sniff = darknet::IsDarknetCfg,
                                    .import = Import,
                                    .outline = OutlineDarknet,
-                                   .operators = ImportedDarknetLayers};
+                                   .operators = ImportedDarknetLayers,
+                                   .has_plugins = false};
 
 }  // namespace npuc

@@ -21,7 +21,10 @@ absl::StatusOr<Graph> Import(const ModelFiles& files, const CompileOptions& opti
 
 }  // namespace
 
-const FrontEnd kMxNetFrontEnd = {
-    .sniff = IsSymbol, .import = Import, .outline = OutlineMxNet, .operators = ImportedMxNetOps};
+const FrontEnd kMxNetFrontEnd = {.sniff = IsSymbol,
+                                 .import = Import,
+                                 .outline = OutlineMxNet,
+                                 .operators = ImportedMxNetOps,
+                                 .has_plugins = false};
 
 }  // namespace npuc

@@ -18,12 +18,16 @@ bool IsModelProto(absl::string_view bytes) {
 
 absl::StatusOr<Graph> Import(const ModelFiles& files, const CompileOptions& options,
                              Diagnostics& diagnostics) {
-  return ImportOnnx(files.model, options, diagnostics, {files.data_name, files.data});
+  return ImportOnnx(files.model, options, diagnostics, {files.data_name, files.data},
+                    files.plugins);
 }
 
 }  // namespace
 
-const FrontEnd kOnnxFrontEnd = {
-    .sniff = IsModelProto, .import = Import, .outline = OutlineOnnx, .operators = ImportedOnnxOps};
+const FrontEnd kOnnxFrontEnd = {.sniff = IsModelProto,
+                                .import = Import,
+                                .outline = OutlineOnnx,
+                                .operators = ImportedOnnxOps,
+                                .has_plugins = true};
 
 }  // namespace npuc

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compiler_core/frontends/common/plugin_import.h"
 #include "compiler_core/frontends/onnx/tensor_proto.h"
 
 namespace npuc::onnx {
@@ -94,7 +95,13 @@ void GraphImport::Run(absl::Span<const int> order) {
     // Nodes that a graph inside of another node needed have run already.
     if (progress != Progress::kWaiting) continue;
     progress = Progress::kRunning;
-    ImportNode(graph_.node(index));
+    const frontend::SubgraphMatch* const match =
+        subgraphs_ == nullptr ? nullptr : subgraphs_->FindEnd(index);
+    if (match != nullptr) {
+      ImportSubgraph(*match);
+    } else if (subgraphs_ == nullptr || !subgraphs_->IsInside(index)) {
+      ImportNode(graph_.node(index));
+    }
     progress = Progress::kDone;
   }
 }
@@ -170,13 +177,12 @@ ValueRef GraphImport::Result(absl::string_view tensor) {
 }
 
 const ImportRule* GraphImport::RuleOf(const FileImport& shared, const NodeView& node) {
-  return node.domain().empty() ? shared.rules.Find(node.op())
-                               : shared.rules.Find(absl::StrCat(node.domain(), ".", node.op()));
+  return shared.rules.Find(NameOf(node));
 }
 
 bool GraphImport::IsSupported(const FileImport& shared, const NodeView& node) {
   return RuleOf(shared, node) != nullptr || IsControl(node) ||
-         shared.file.FunctionOf(node) != nullptr;
+         shared.file.FunctionOf(node) != nullptr || shared.plugins.Find(NameOf(node)) != nullptr;
 }
 
 std::vector<std::string> GraphImport::Captured(const ModelFile& file, const NodeView& node) {
@@ -235,7 +241,41 @@ void GraphImport::SetResults(const NodeView& node, absl::Span<const ValueRef> va
   }
 }
 
+void GraphImport::TakeResults(const NodeView& node, NodeImporter& importer,
+                              const absl::Status& status) {
+  if (!status.ok()) {
+    return importer.ReportMismatch(
+        status, "check the shapes in INPUT_OPS against those that the model was trained with");
+  }
+  if (!state_.ConstantsFit(node.source())) return;
+  SetResults(node, importer.outputs());
+}
+
+void GraphImport::ImportPlugin(const NodeView& node, const frontend::PluginOp& op) {
+  std::optional<std::vector<ValueRef>> operands = Operands(node);
+  if (!operands.has_value()) return;
+  NodeImporter importer(&state_, &node, *std::move(operands));
+  TakeResults(node, importer, frontend::RunPluginOp(importer, op, node));
+}
+
+void GraphImport::ImportSubgraph(const frontend::SubgraphMatch& match) {
+  const NodeView& end = graph_.node(match.end);
+  std::vector<ValueRef> operands;
+  for (const frontend::OperandPlace& place : match.operands) {
+    operands.push_back(ValueOf(graph_.node(place.node).input(place.operand), end.source()));
+    if (operands.back() == nullptr) return;
+  }
+  NodeImporter importer(&state_, &end, std::move(operands));
+  TakeResults(end, importer, frontend::RunPlugin(importer, *match.op, [&](size_t i) {
+                return frontend::AttributeOf(graph_.node(match.attribute_nodes[i]),
+                                             match.op->attributes[i]);
+              }));
+}
+
 void GraphImport::ImportNode(const NodeView& node) {
+  if (const frontend::PluginOp* const plugin = shared_.plugins.Find(NameOf(node))) {
+    return ImportPlugin(node, *plugin);
+  }
   const ImportRule* const rule = RuleOf(shared_, node);
   const GraphView* const function = rule == nullptr ? shared_.file.FunctionOf(node) : nullptr;
   if (rule == nullptr && function == nullptr && !IsControl(node)) return ReportNoRule(node);
@@ -249,13 +289,7 @@ void GraphImport::ImportNode(const NodeView& node) {
   }
   state_.opset = graph_.opset();
   NodeImporter importer(&state_, &node, *std::move(operands));
-  const absl::Status status = rule->import(importer);
-  if (!status.ok()) {
-    return importer.ReportMismatch(
-        status, "check the shapes in INPUT_OPS against those that the model was trained with");
-  }
-  if (!state_.ConstantsFit(node.source())) return;
-  SetResults(node, importer.outputs());
+  TakeResults(node, importer, rule->import(importer));
 }
 
 }  // namespace npuc::onnx

@@ -12,7 +12,9 @@
 #include "absl/types/span.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/frontends/common/endpoints.h"
+#include "compiler_core/frontends/common/plugins.h"
 #include "compiler_core/frontends/common/rule_table.h"
+#include "compiler_core/frontends/common/subgraphs.h"
 #include "compiler_core/frontends/common/unroller.h"
 #include "compiler_core/frontends/onnx/model_file.h"
 #include "compiler_core/frontends/onnx/node_import.h"
@@ -29,6 +31,7 @@ struct FileImport {
   std::function<std::string(absl::string_view)> cut_advice;
   // Makes inputs of those that the main graph turned out to need.
   std::function<void()> add_needed_inputs;
+  const frontend::Plugins& plugins;
   const frontend::RuleTable<ImportRule> rules = AllRules();
   frontend::Unroller unroller = {&state, "export the model"};
   // Each turn of a loop uses the same ones.
@@ -49,6 +52,8 @@ class GraphImport {
   void Give(absl::string_view tensor, ValueRef value);
   // An operand of a function that the call leaves out.
   void LeaveOut(absl::string_view tensor) { left_out_.emplace(tensor); }
+  // Nodes that run are those that these leave, and what stands in the place of the others.
+  void Replace(const frontend::Subgraphs* subgraphs) { subgraphs_ = subgraphs; }
   bool IsGiven(absl::string_view tensor) const { return given_.contains(tensor); }
   // True: an ordered node, or an output, reads it.
   bool IsUsed(absl::string_view given) const;
@@ -79,6 +84,9 @@ class GraphImport {
   // ValueOf() for a graph inside of a node: nodes that the tensor needs run now.
   ValueRef Capture(absl::string_view name, const NodeSource& consumer);
   void ImportNode(const NodeView& node);
+  void ImportPlugin(const NodeView& node, const frontend::PluginOp& op);
+  void ImportSubgraph(const frontend::SubgraphMatch& match);
+  void TakeResults(const NodeView& node, NodeImporter& importer, const absl::Status& status);
   void ReportNoRule(const NodeView& node);
   void ReportCycle(absl::Span<const frontend::OrderingStep> waiting, int node);
   ValueRef InitializerValue(absl::string_view name, const fe::onnx::TensorProto& tensor,
@@ -109,6 +117,7 @@ class GraphImport {
   const GraphView& graph_;
   GraphImport* const around_;
   const std::string outer_;
+  const frontend::Subgraphs* subgraphs_ = nullptr;
   absl::flat_hash_map<std::string, ValueRef> values_;  // null: it failed
   absl::flat_hash_map<std::string, bool> given_;       // whether it is used
   absl::flat_hash_set<std::string> left_out_;

@@ -9,12 +9,13 @@
 namespace npuc {
 
 absl::StatusOr<Graph> ImportOnnx(absl::string_view model_bytes, const CompileOptions& options,
-                                 Diagnostics& diagnostics, const OnnxDataFile& data) {
+                                 Diagnostics& diagnostics, const OnnxDataFile& data,
+                                 const frontend::Plugins& plugins) {
   return frontend::RunImport("ONNX", options, diagnostics, [&](Graph* graph, Diagnostics* found) {
     const std::unique_ptr<onnx::ModelFile> file =
         onnx::ModelFile::Parse(model_bytes, options.model_name, *found);
     if (file != nullptr)
-      onnx::Importer(*file, options, {data.name, data.bytes}, graph, found).Run();
+      onnx::Importer(*file, options, {data.name, data.bytes}, plugins, graph, found).Run();
   });
 }
 

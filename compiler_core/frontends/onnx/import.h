@@ -10,6 +10,7 @@
 #include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/frontends/common/outline.h"
+#include "compiler_core/frontends/common/plugins.h"
 #include "compiler_core/ir/graph/graph.h"
 
 namespace npuc {
@@ -28,7 +29,8 @@ struct OnnxDataFile {
 // been through VerifyGraph. Every problem goes to `diagnostics`, with options.model_name as file;
 // the status is that of the first error. model_bytes is read during the call only. Thread-safe.
 absl::StatusOr<Graph> ImportOnnx(absl::string_view model_bytes, const CompileOptions& options,
-                                 Diagnostics& diagnostics, const OnnxDataFile& data = {});
+                                 Diagnostics& diagnostics, const OnnxDataFile& data = {},
+                                 const frontend::Plugins& plugins = {});
 
 // The ONNX operator types that ImportOnnx has a rule for, sorted. Whether a rule succeeds also
 // depends on the node.

@@ -10,7 +10,7 @@
 namespace npuc::onnx {
 
 Importer::Importer(const ModelFile& file, const CompileOptions& options, ExternalFile external,
-                   Graph* graph, Diagnostics* diagnostics)
+                   const frontend::Plugins& plugins, Graph* graph, Diagnostics* diagnostics)
     : file_(file),
       main_(file.main()),
       options_(options),
@@ -18,13 +18,15 @@ Importer::Importer(const ModelFile& file, const CompileOptions& options, Externa
           graph, diagnostics, options.model_name,
           "make it an initializer, or cut the model around this node with INPUT_OPS or OUTPUT_OPS"),
       endpoints_(options, &state_),
+      subgraphs_(plugins),
       shared_{.file = file,
               .state = state_,
               .cut_advice =
                   [this](absl::string_view tensor) {
                     return Advice().FixFor(std::string(tensor), "export the model without it");
                   },
-              .add_needed_inputs = [this] { AddNeededInputs(); }},
+              .add_needed_inputs = [this] { AddNeededInputs(); },
+              .plugins = plugins},
       graph_(&shared_, main_, nullptr, "") {
   state_.external = std::move(external);
 }
@@ -206,6 +208,28 @@ void Importer::AddNeededInputs() {
   }
 }
 
+void Importer::MatchSubgraphs() {
+  if (subgraphs_.is_empty()) return;
+  for (const std::string& name : cuts_) subgraphs_.AddInput(name);
+  for (const TensorInfo& input : main_.inputs()) {
+    if (main_.FindInitializer(input.name) == nullptr) subgraphs_.AddInput(input.name);
+  }
+  for (const int index : order_) {
+    const NodeView& node = main_.node(index);
+    std::vector<std::string> operands;
+    std::vector<std::string> results;
+    for (int i = 0; i < node.input_count(); ++i) operands.emplace_back(node.input(i));
+    for (int i = 0; i < node.output_count(); ++i) results.emplace_back(node.output(i));
+    // Operands of graphs inside of the node stand behind its own, at no place of a pattern.
+    const std::vector<std::string> captured = GraphImport::Captured(file_, node);
+    operands.insert(operands.end(), captured.begin(), captured.end());
+    subgraphs_.AddNode(index, node.name(), NameOf(node), std::move(operands), std::move(results));
+  }
+  for (const Endpoints::Output& output : outputs_) subgraphs_.AddOutput(output.name);
+  subgraphs_.Match(*state_.diagnostics);
+  graph_.Replace(&subgraphs_);
+}
+
 const frontend::CutAdvice& Importer::Advice() {
   if (advice_.has_value()) return *advice_;
   advice_.emplace();
@@ -267,6 +291,7 @@ void Importer::Run() {
   for (const Endpoints::Output& output : outputs_) wanted.push_back(output.name);
   order_ = graph_.Ordered(wanted);
   AddNeededInputs();
+  MatchSubgraphs();
   graph_.Run(order_);
   AddOutputs();
   if (!state_.diagnostics->has_errors()) {

@@ -11,6 +11,8 @@
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/frontends/common/cut_advice.h"
 #include "compiler_core/frontends/common/endpoints.h"
+#include "compiler_core/frontends/common/plugins.h"
+#include "compiler_core/frontends/common/subgraphs.h"
 #include "compiler_core/frontends/onnx/graph_import.h"
 #include "compiler_core/frontends/onnx/model_file.h"
 #include "compiler_core/frontends/onnx/node_import.h"
@@ -23,7 +25,7 @@ namespace npuc::onnx {
 class Importer {
  public:
   Importer(const ModelFile& file, const CompileOptions& options, ExternalFile external,
-           Graph* graph, Diagnostics* diagnostics);
+           const frontend::Plugins& plugins, Graph* graph, Diagnostics* diagnostics);
 
   // Everything of note, and every error, is in the diagnostics afterwards.
   void Run();
@@ -47,6 +49,8 @@ class Importer {
   bool InputType(const std::string& name, const TensorInfo* info, const Shape* declared,
                  TensorType* type);
   void AddNeededInputs();
+  // Finds the nodes that declared operators stand in the place of.
+  void MatchSubgraphs();
   // How the model can be cut, found where it is first asked for.
   const frontend::CutAdvice& Advice();
   void AddOutputs();
@@ -57,6 +61,7 @@ class Importer {
   const CompileOptions& options_;
   ImportState state_;
   Endpoints endpoints_;
+  frontend::Subgraphs subgraphs_;
   FileImport shared_;
   GraphImport graph_;
   std::vector<std::string> cuts_;     // those of INPUT_OPS

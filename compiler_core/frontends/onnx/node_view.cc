@@ -103,6 +103,10 @@ absl::string_view NodeView::op() const { return View(proto_->op_type()); }
 absl::string_view NodeView::domain() const {
   return proto_->domain() == "ai.onnx" ? absl::string_view() : View(proto_->domain());
 }
+std::string NameOf(const NodeView& node) {
+  const absl::string_view op = node.op();
+  return node.domain().empty() ? std::string(op) : absl::StrCat(node.domain(), ".", op);
+}
 int NodeView::input_count() const { return proto_->input_size(); }
 absl::string_view NodeView::input(int i) const { return View(proto_->input(i)); }
 int NodeView::output_count() const { return proto_->output_size(); }

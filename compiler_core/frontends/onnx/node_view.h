@@ -74,6 +74,9 @@ class NodeView {
   const fe::onnx::NodeProto* proto_;
 };
 
+// "Conv", or DOMAIN.NAME of an operator that is not ONNX's own.
+std::string NameOf(const NodeView& node);
+
 // What the file states of a tensor: wire type (0: none) and dimensions, -1 where unknown.
 struct TensorInfo {
   std::string name;

@@ -134,12 +134,19 @@ int ImportResult::CountOf(DiagnosticKind kind) const {
   return count;
 }
 
-ImportResult RunImport(const std::string& bytes, const CompileOptions& options) {
+ImportResult RunImport(const std::string& bytes, const CompileOptions& options,
+                       absl::string_view plugins) {
   Diagnostics diagnostics;
   CompileOptions named = options;
   named.framework = Framework::kOnnx;
   if (named.model_name.empty()) named.model_name = "test.onnx";
-  absl::StatusOr<Graph> graph = ImportOnnx(bytes, named, diagnostics);
+  std::vector<std::shared_ptr<const frontend::PluginOp>> ops;
+  if (!plugins.empty() && !frontend::ReadPluginFile(plugins, "ops.yaml", ops, diagnostics)) {
+    return {diagnostics.ToStatus(), std::move(diagnostics)};
+  }
+  const auto declared =
+      frontend::Plugins::For("ONNX", std::move(ops), ImportedOnnxOps(), diagnostics);
+  absl::StatusOr<Graph> graph = ImportOnnx(bytes, named, diagnostics, {}, declared);
   return {std::move(graph), std::move(diagnostics)};
 }
 

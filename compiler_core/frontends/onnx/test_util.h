@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/ir/graph/graph.h"
@@ -59,7 +60,9 @@ struct ImportResult {
   std::string Text() const;
   int CountOf(DiagnosticKind kind) const;
 };
-ImportResult RunImport(const std::string& bytes, const CompileOptions& options = {});
+// `plugins`: the text of a file of PLUGINS, or "".
+ImportResult RunImport(const std::string& bytes, const CompileOptions& options = {},
+                       absl::string_view plugins = "");
 
 // Imports, runs by the operators' reference functions on f32 inputs and gives each output's values;
 // an expectation failure and no values where that is impossible.

@@ -16,6 +16,7 @@ absl::StatusOr<Graph> Import(const ModelFiles& files, const CompileOptions& opti
 const FrontEnd kPaddleFrontEnd = {.sniff = IsPaddleProgram,
                                   .import = Import,
                                   .outline = OutlinePaddle,
-                                  .operators = ImportedPaddleOps};
+                                  .operators = ImportedPaddleOps,
+                                  .has_plugins = false};
 
 }  // namespace npuc

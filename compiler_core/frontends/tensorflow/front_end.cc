@@ -18,7 +18,7 @@ bool IsTensorFlow(absl::string_view bytes) {
 
 absl::StatusOr<Graph> Import(const ModelFiles& files, const CompileOptions& options,
                              Diagnostics& diagnostics) {
-  return ImportTensorFlow(files.model, options, diagnostics);
+  return ImportTensorFlow(files.model, options, diagnostics, files.plugins);
 }
 
 }  // namespace
@@ -26,6 +26,7 @@ absl::StatusOr<Graph> Import(const ModelFiles& files, const CompileOptions& opti
 const FrontEnd kTensorFlowFrontEnd = {.sniff = IsTensorFlow,
                                       .import = Import,
                                       .outline = OutlineTensorFlow,
-                                      .operators = ImportedTensorFlowOps};
+                                      .operators = ImportedTensorFlowOps,
+                                      .has_plugins = true};
 
 }  // namespace npuc

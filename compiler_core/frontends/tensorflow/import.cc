@@ -9,13 +9,13 @@
 namespace npuc {
 
 absl::StatusOr<Graph> ImportTensorFlow(absl::string_view model_bytes, const CompileOptions& options,
-                                       Diagnostics& diagnostics) {
+                                       Diagnostics& diagnostics, const frontend::Plugins& plugins) {
   return frontend::RunImport("TensorFlow", options, diagnostics,
                              [&](Graph* graph, Diagnostics* found) {
                                const std::unique_ptr<tf::GraphFile> file =
                                    tf::GraphFile::Parse(model_bytes, options.model_name, *found);
                                if (file != nullptr)
-                                 tf::Importer(*file, options, graph, found).Run();
+                                 tf::Importer(*file, options, plugins, graph, found).Run();
                              });
 }
 

@@ -9,6 +9,7 @@
 #include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/frontends/common/outline.h"
+#include "compiler_core/frontends/common/plugins.h"
 #include "compiler_core/ir/graph/graph.h"
 
 namespace npuc {
@@ -20,7 +21,8 @@ namespace npuc {
 // VerifyGraph. Every problem goes to `diagnostics`, with options.model_name as file; the status is
 // that of the first error. model_bytes is read during the call only. Thread-safe.
 absl::StatusOr<Graph> ImportTensorFlow(absl::string_view model_bytes, const CompileOptions& options,
-                                       Diagnostics& diagnostics);
+                                       Diagnostics& diagnostics,
+                                       const frontend::Plugins& plugins = {});
 
 // Reads what the file states of itself; no operator is imported. Inputs are its Placeholders, their
 // unknown dimensions filled in where a weight behind them tells; outputs the nodes behind an input

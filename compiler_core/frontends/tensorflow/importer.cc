@@ -9,6 +9,7 @@
 #include "compiler_core/base/suggest.h"
 #include "compiler_core/frontends/common/const_inputs.h"
 #include "compiler_core/frontends/common/outline.h"
+#include "compiler_core/frontends/common/plugin_import.h"
 #include "compiler_core/frontends/tensorflow/features.h"
 #include "compiler_core/frontends/tensorflow/outline.h"
 
@@ -35,8 +36,8 @@ frontend::RuleTable<ImportRule> AllRules() {
           SelectionRules(), ControlRules(),     DilationRules(),   TensorArrayRules()};
 }
 
-Importer::Importer(const GraphFile& file, const CompileOptions& options, Graph* graph,
-                   Diagnostics* diagnostics)
+Importer::Importer(const GraphFile& file, const CompileOptions& options,
+                   const frontend::Plugins& plugins, Graph* graph, Diagnostics* diagnostics)
     : file_(file),
       options_(options),
       graph_(graph),
@@ -44,6 +45,8 @@ Importer::Importer(const GraphFile& file, const CompileOptions& options, Graph* 
       state_(graph, diagnostics, options.model_name,
              "freeze it to a constant, or cut the model around this node with INPUT_OPS or "
              "OUTPUT_OPS"),
+      plugins_(plugins),
+      subgraphs_(plugins),
       nodes_(static_cast<size_t>(file.node_count())) {
   state_.producer_version = file.producer_version();
 }
@@ -421,7 +424,8 @@ const frontend::CutAdvice& Importer::Advice() {
     }
     std::vector<std::string>& given = results[index];
     given.insert(given.begin(), NameOf({index, 0}));
-    advice_->AddNode(node.op(), rules_.Find(node.op()) != nullptr, operands, given);
+    const bool is_known = rules_.Find(node.op()) != nullptr || plugins_.Find(node.op()) != nullptr;
+    advice_->AddNode(node.op(), is_known, operands, given);
   }
   for (const Output& output : outputs_) advice_->AddOutput(NameOf(output.edge));
   return *advice_;
@@ -452,8 +456,66 @@ bool Importer::CheckHandles(int index, absl::Span<const ValueRef> inputs) {
   return true;
 }
 
+void Importer::MatchSubgraphs() {
+  if (subgraphs_.is_empty()) return;
+  for (const CutKey& key : cut_order_) subgraphs_.AddInput(NameOf({key.first, key.second}));
+  std::vector<int> result_counts(nodes_.size(), 1);
+  for (const int index : order_) {
+    for (const Edge& edge : nodes_[static_cast<size_t>(index)].edges) {
+      int& count = result_counts[static_cast<size_t>(edge.producer)];
+      count = std::max(count, edge.output + 1);
+    }
+  }
+  for (const int index : order_) {
+    std::vector<std::string> operands;
+    std::vector<std::string> results;
+    for (const Edge& edge : nodes_[static_cast<size_t>(index)].edges) {
+      operands.push_back(NameOf(edge));
+    }
+    for (int i = 0; i < result_counts[static_cast<size_t>(index)]; ++i) {
+      results.push_back(NameOf({index, i}));
+    }
+    // A node inside of a loop has a value a turn, so that nothing can stand in its place.
+    const bool is_outside = frames_.level(index) == 0;
+    const NodeView& node = file_.node(index);
+    subgraphs_.AddNode(index, is_outside ? node.name() : "", is_outside ? node.op() : "",
+                       std::move(operands), std::move(results));
+  }
+  for (const Output& output : outputs_) subgraphs_.AddOutput(NameOf(output.edge));
+  subgraphs_.Match(*diagnostics_);
+}
+
+void Importer::ImportSubgraph(const frontend::SubgraphMatch& match) {
+  NodeState& state = nodes_[static_cast<size_t>(match.end)];
+  state.has_failed = true;  // until it is known not to
+  std::vector<ValueRef> operands;
+  for (const frontend::OperandPlace& place : match.operands) {
+    const Edge& edge =
+        nodes_[static_cast<size_t>(place.node)].edges[static_cast<size_t>(place.operand)];
+    operands.push_back(ValueOf({edge, 0}, match.end));
+    if (operands.back() == nullptr) return;
+  }
+  if (!CheckHandles(match.end, operands)) return;
+  RunRule(
+      {match.end, 0},
+      [&](NodeImporter& node) {
+        return frontend::RunPlugin(node, *match.op, [&](size_t i) {
+          return frontend::AttributeOf(file_.node(match.attribute_nodes[i]),
+                                       match.op->attributes[i]);
+        });
+      },
+      std::move(operands));
+}
+
 void Importer::ImportNode(const Task& task) {
   const int index = task.node;
+  if (const frontend::SubgraphMatch* const match = subgraphs_.FindEnd(index)) {
+    return ImportSubgraph(*match);
+  }
+  if (subgraphs_.IsInside(index)) {
+    ResultOf(task).is_done = true;  // without values, which nobody reads
+    return;
+  }
   NodeState& state = nodes_[static_cast<size_t>(index)];
   const NodeView& node = file_.node(index);
   if (state.has_failed) return;
@@ -462,6 +524,7 @@ void Importer::ImportNode(const Task& task) {
     ReportUndeclared(index);
     return;
   }
+  const frontend::PluginOp* const plugin = plugins_.Find(node.op());
   const ImportRule* const rule = rules_.Find(node.op());
   std::vector<ValueRef> inputs;
   bool is_complete = state.visit != Visit::kFailed;
@@ -478,7 +541,8 @@ void Importer::ImportNode(const Task& task) {
     inputs.push_back(std::move(value));
   }
   // An operator on the side of a Switch that is not taken is of no matter.
-  if (rule == nullptr && !(is_complete && has_dead)) return ReportNoRule(index);
+  const bool is_known = rule != nullptr || plugin != nullptr;
+  if (!is_known && !(is_complete && has_dead)) return ReportNoRule(index);
   if (!is_complete || !CheckHandles(index, inputs)) return;
   const LoopFrames::LoopMerge* merge = frames_.FindMerge(index);
   if (merge != nullptr) {  // takes one of its operands, as if the other were not there
@@ -491,14 +555,20 @@ void Importer::ImportNode(const Task& task) {
     state.has_failed = false;
     return;
   }
-  RunRule(task, *rule, std::move(inputs));
+  RunRule(
+      task,
+      [&](NodeImporter& importer) {
+        return plugin == nullptr ? rule->import(importer)
+                                 : frontend::RunPluginOp(importer, *plugin, node);
+      },
+      std::move(inputs));
 }
 
-void Importer::RunRule(const Task& task, const ImportRule& rule, std::vector<ValueRef> inputs) {
+void Importer::RunRule(const Task& task, RunNode import, std::vector<ValueRef> inputs) {
   const NodeView& node = file_.node(task.node);
   NodeImporter importer(&state_, &node, std::move(inputs));
   const int64_t bytes_left = state_.constant_bytes_left;
-  const absl::Status status = rule.import(importer);
+  const absl::Status status = import(importer);
   if (!status.ok()) {
     return importer.ReportMismatch(
         status, "check the shapes in INPUT_OPS against those that the model was trained with");
@@ -609,6 +679,7 @@ void Importer::Run() {
   }
   AnalyseLoops();
   if (!frames_.is_settled()) return;
+  MatchSubgraphs();
   for (int node : order_) {
     if (frames_.level(node) == 0) Evaluate(node);
   }

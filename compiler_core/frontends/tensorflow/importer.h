@@ -15,7 +15,9 @@
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/frontends/common/cut_advice.h"
 #include "compiler_core/frontends/common/endpoints.h"
+#include "compiler_core/frontends/common/plugins.h"
 #include "compiler_core/frontends/common/rule_table.h"
+#include "compiler_core/frontends/common/subgraphs.h"
 #include "compiler_core/frontends/tensorflow/graphdef.h"
 #include "compiler_core/frontends/tensorflow/loops.h"
 #include "compiler_core/frontends/tensorflow/node_import.h"
@@ -32,8 +34,8 @@ frontend::RuleTable<ImportRule> AllRules();
 // that fails is reported once; what depends on it is skipped. Used once.
 class Importer {
  public:
-  Importer(const GraphFile& file, const CompileOptions& options, Graph* graph,
-           Diagnostics* diagnostics);
+  Importer(const GraphFile& file, const CompileOptions& options, const frontend::Plugins& plugins,
+           Graph* graph, Diagnostics* diagnostics);
 
   // Everything of note, and every error, is in the diagnostics afterwards.
   void Run();
@@ -110,8 +112,13 @@ class Importer {
   void ReadEdges(int node);
   void ReportCycle(const std::vector<frontend::OrderingStep>& stack, int node);
   void AnalyseLoops();
+  // Finds the nodes outside of loops that declared operators stand in the place of.
+  void MatchSubgraphs();
+  void ImportSubgraph(const frontend::SubgraphMatch& match);
   void ImportNode(const Task& task);
-  void RunRule(const Task& task, const ImportRule& rule, std::vector<ValueRef> inputs);
+  // Evaluates a node by `import`, which sets the importer's outputs.
+  using RunNode = absl::FunctionRef<absl::Status(NodeImporter& node)>;
+  void RunRule(const Task& task, RunNode import, std::vector<ValueRef> inputs);
   void ReportNoRule(int node);
   // How the model can be cut, found where it is first asked for.
   const frontend::CutAdvice& Advice();
@@ -155,6 +162,8 @@ class Importer {
   const frontend::RuleTable<ImportRule> rules_ = AllRules();
   absl::flat_hash_map<CutKey, Cut> cuts_;
   std::vector<CutKey> cut_order_;
+  const frontend::Plugins& plugins_;
+  frontend::Subgraphs subgraphs_;
   std::vector<Output> outputs_;
   std::array<std::string, 2> likely_endpoints_;  // inputs and outputs; empty: not looked up yet
   std::vector<NodeState> nodes_;

@@ -11,7 +11,7 @@ bool IsTfLiteModel(absl::string_view bytes) {
 
 absl::StatusOr<Graph> Import(const ModelFiles& files, const CompileOptions& options,
                              Diagnostics& diagnostics) {
-  return ImportTfLite(files.model, options, diagnostics);
+  return ImportTfLite(files.model, options, diagnostics, files.plugins);
 }
 
 }  // namespace
@@ -19,6 +19,7 @@ absl::StatusOr<Graph> Import(const ModelFiles& files, const CompileOptions& opti
 const FrontEnd kTfLiteFrontEnd = {.sniff = IsTfLiteModel,
                                   .import = Import,
                                   .outline = OutlineTfLite,
-                                  .operators = ImportedTfLiteOps};
+                                  .operators = ImportedTfLiteOps,
+                                  .has_plugins = true};
 
 }  // namespace npuc

@@ -9,11 +9,11 @@
 namespace npuc {
 
 absl::StatusOr<Graph> ImportTfLite(absl::string_view model_bytes, const CompileOptions& options,
-                                   Diagnostics& diagnostics) {
+                                   Diagnostics& diagnostics, const frontend::Plugins& plugins) {
   return frontend::RunImport("TFLite", options, diagnostics, [&](Graph* graph, Diagnostics* found) {
     const std::unique_ptr<tflite::ModelFile> file =
         tflite::ModelFile::Parse(model_bytes, options.model_name, *found);
-    if (file != nullptr) tflite::Importer(*file, options, graph, found).Run();
+    if (file != nullptr) tflite::Importer(*file, options, plugins, graph, found).Run();
   });
 }
 

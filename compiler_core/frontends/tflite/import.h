@@ -9,6 +9,7 @@
 #include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/frontends/common/outline.h"
+#include "compiler_core/frontends/common/plugins.h"
 #include "compiler_core/ir/graph/graph.h"
 
 namespace npuc {
@@ -20,7 +21,7 @@ namespace npuc {
 // Every problem goes to `diagnostics`, with options.model_name as file; the status is that of the
 // first error. model_bytes is read during the call only. Thread-safe.
 absl::StatusOr<Graph> ImportTfLite(absl::string_view model_bytes, const CompileOptions& options,
-                                   Diagnostics& diagnostics);
+                                   Diagnostics& diagnostics, const frontend::Plugins& plugins = {});
 
 // The TFLite operators that ImportTfLite has a rule for, sorted. Whether a rule succeeds also
 // depends on the node.

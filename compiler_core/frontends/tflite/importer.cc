@@ -11,8 +11,9 @@
 #include "compiler_core/frontends/tflite/box_decoder.h"
 
 namespace npuc::tflite {
-Importer::Importer(const ModelFile& file, const CompileOptions& options, Graph* graph,
-                   Diagnostics* diagnostics)
+
+Importer::Importer(const ModelFile& file, const CompileOptions& options,
+                   const frontend::Plugins& plugins, Graph* graph, Diagnostics* diagnostics)
     : file_(file),
       options_(options),
       state_(graph, diagnostics, options.model_name,
@@ -20,12 +21,14 @@ Importer::Importer(const ModelFile& file, const CompileOptions& options, Graph* 
              "INPUT_OPS or OUTPUT_OPS"),
       endpoints_(options, &state_),
       variables_(file, &state_),
+      subgraphs_(plugins),
       shared_{.file = file,
               .state = state_,
               .cut_advice =
                   [this](absl::string_view tensor) {
                     return Advice().FixFor(std::string(tensor), "convert the model without it");
-                  }},
+                  },
+              .plugins = plugins},
       graph_(&shared_, file.main(), "", 0) {}
 
 std::string Importer::Suggestion(absl::string_view name) const {
@@ -155,6 +158,29 @@ void Importer::MarkNeeded() {
   }
 }
 
+// A tensor's name may be another's, too.
+void Importer::MatchSubgraphs() {
+  if (subgraphs_.is_empty()) return;
+  const auto name_of = [this](int tensor) {
+    return tensor < 0 ? std::string() : absl::StrCat(file_.tensor(tensor).name, " (", tensor, ")");
+  };
+  const auto names_of = [&](const std::vector<int>& tensors) {
+    std::vector<std::string> names;
+    for (const int tensor : tensors) names.push_back(name_of(tensor));
+    return names;
+  };
+  for (const auto& [tensor, is_used] : cuts_) subgraphs_.AddInput(name_of(tensor));
+  for (const int tensor : file_.inputs()) subgraphs_.AddInput(name_of(tensor));
+  for (const OperatorView& op : file_.operators()) {
+    if (!graph_.IsNeeded(op) || op.outputs.empty()) continue;
+    subgraphs_.AddNode(op.index, file_.tensor(op.outputs[0]).name, op.op, names_of(op.inputs),
+                       names_of(op.outputs));
+  }
+  for (const Output& output : outputs_) subgraphs_.AddOutput(name_of(output.tensor));
+  subgraphs_.Match(*state_.diagnostics);
+  graph_.Replace(&subgraphs_);
+}
+
 const frontend::CutAdvice& Importer::Advice() {
   if (advice_.has_value()) return *advice_;
   advice_.emplace();
@@ -209,6 +235,7 @@ void Importer::Run() {
   ResolveInputs();
   ResolveOutputs();
   MarkNeeded();
+  MatchSubgraphs();
   graph_.CheckShapes(shapes_are_the_files_);
   graph_.Run(&variables_);
   AddOutputs();

@@ -11,6 +11,8 @@
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/frontends/common/cut_advice.h"
 #include "compiler_core/frontends/common/endpoints.h"
+#include "compiler_core/frontends/common/plugins.h"
+#include "compiler_core/frontends/common/subgraphs.h"
 #include "compiler_core/frontends/tflite/model_file.h"
 #include "compiler_core/frontends/tflite/node_import.h"
 #include "compiler_core/frontends/tflite/subgraph_import.h"
@@ -23,8 +25,8 @@ namespace npuc::tflite {
 // once.
 class Importer {
  public:
-  Importer(const ModelFile& file, const CompileOptions& options, Graph* graph,
-           Diagnostics* diagnostics);
+  Importer(const ModelFile& file, const CompileOptions& options, const frontend::Plugins& plugins,
+           Graph* graph, Diagnostics* diagnostics);
 
   // Everything of note, and every error, is in the diagnostics afterwards.
   void Run();
@@ -43,6 +45,8 @@ class Importer {
   void AddInput(int tensor, const Shape& shape);
   void AddConstInput(const ConstInput& input);
   void MarkNeeded();
+  // Finds the operators that declared ones stand in the place of.
+  void MatchSubgraphs();
   // How the model can be cut, found where it is first asked for.
   const frontend::CutAdvice& Advice();
   void AddOutputs();
@@ -53,6 +57,7 @@ class Importer {
   ImportState state_;
   frontend::Endpoints endpoints_;
   Variables variables_;
+  frontend::Subgraphs subgraphs_;
   FileImport shared_;
   SubgraphImport graph_;
   std::map<int, bool> cuts_;  // INPUT_OPS by tensor: whether an output depends on it

@@ -5,6 +5,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/plugin_import.h"
+#include "compiler_core/frontends/tflite/custom_options.h"
 #include "compiler_core/frontends/tflite/dilation.h"
 
 namespace npuc::tflite {
@@ -136,6 +138,7 @@ ValueRef SubgraphImport::Result(int index) {
 }
 
 bool SubgraphImport::IsSupported(const FileImport& shared, const OperatorView& op) {
+  if (shared.plugins.Find(op.op) != nullptr) return true;
   if (op.builtin_code == kCustomOperator) return shared.custom_rules.Find(op.op) != nullptr;
   return shared.rules.Find(op.op) != nullptr || Variables::IsAbout(op) || IsControl(op);
 }
@@ -209,10 +212,11 @@ void SubgraphImport::ImportVariable(const OperatorView& op, Variables& variables
 
 void SubgraphImport::ImportOperator(const OperatorView& op, Variables* variables) {
   const bool is_custom = op.builtin_code == kCustomOperator;
-  if (!is_custom && IsControl(op)) return ImportControl(op);
+  const frontend::PluginOp* const plugin = shared_.plugins.Find(op.op);
+  if (plugin == nullptr && !is_custom && IsControl(op)) return ImportControl(op);
   const ImportRule* const rule =
       is_custom ? shared_.custom_rules.Find(op.op) : shared_.rules.Find(op.op);
-  if (rule == nullptr) {
+  if (rule == nullptr && plugin == nullptr) {
     ReportNoRule(op);
     for (const int result : op.outputs) values_.emplace(result, nullptr);
     return;
@@ -224,12 +228,44 @@ void SubgraphImport::ImportOperator(const OperatorView& op, Variables* variables
     inputs.push_back(operand < 0 || is_state ? nullptr : ValueOf(operand, op));
     is_complete = is_complete && (operand < 0 || is_state || inputs.back() != nullptr);
   }
+  std::optional<std::vector<ValueRef>> operands;
+  if (is_complete) operands = std::move(inputs);
+  RunRule(op, variables, std::move(operands), [&](NodeImporter& node) {
+    return plugin == nullptr ? rule->import(node)
+                             : frontend::RunPluginOp(node, *plugin, CustomOptions(*op.raw));
+  });
+}
+
+void SubgraphImport::ImportSubgraph(const frontend::SubgraphMatch& match) {
+  const auto operator_at = [this](int index) -> const OperatorView& {
+    return graph_.operators[static_cast<size_t>(index)];
+  };
+  const OperatorView& end = operator_at(match.end);
+  std::optional<std::vector<ValueRef>> operands(std::in_place);
+  for (const frontend::OperandPlace& place : match.operands) {
+    const int tensor = operator_at(place.node).inputs[static_cast<size_t>(place.operand)];
+    operands->push_back(ValueOf(tensor, end));
+    if (operands->back() == nullptr) {
+      operands.reset();
+      break;
+    }
+  }
+  RunRule(end, nullptr, std::move(operands), [&](NodeImporter& node) {
+    return frontend::RunPlugin(node, *match.op, [&](size_t i) {
+      return frontend::AttributeOf(CustomOptions(*operator_at(match.attribute_nodes[i]).raw),
+                                   match.op->attributes[i]);
+    });
+  });
+}
+
+void SubgraphImport::RunRule(const OperatorView& op, Variables* variables,
+                             std::optional<std::vector<ValueRef>> operands, RunNode import) {
   // Results that stay without a value count as failed.
   absl::Status status = absl::OkStatus();
-  if (is_complete) {
+  if (operands.has_value()) {
     NodeImporter node(&state_, {&graph_, &op, &shared_.transposed, variables}, SourceOf(op),
-                      std::move(inputs));
-    status = rule->import(node);
+                      *std::move(operands));
+    status = import(node);
     if (status.ok()) status = TakeResults(op, node);
     if (!status.ok()) {
       node.ReportMismatch(status,
@@ -245,6 +281,11 @@ void SubgraphImport::ImportOperator(const OperatorView& op, Variables* variables
 void SubgraphImport::Run(Variables* variables) {
   for (const OperatorView& op : graph_.operators) {
     if (!IsNeeded(op)) continue;
+    if (subgraphs_ != nullptr && subgraphs_->IsInside(op.index)) continue;
+    if (subgraphs_ != nullptr && subgraphs_->FindEnd(op.index) != nullptr) {
+      ImportSubgraph(*subgraphs_->FindEnd(op.index));
+      continue;
+    }
     if (variables != nullptr && op.builtin_code != kCustomOperator && Variables::IsAbout(op)) {
       ImportVariable(op, *variables);
     } else {

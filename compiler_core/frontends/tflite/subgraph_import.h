@@ -3,15 +3,19 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/frontends/common/plugins.h"
 #include "compiler_core/frontends/common/rule_table.h"
+#include "compiler_core/frontends/common/subgraphs.h"
 #include "compiler_core/frontends/common/unroller.h"
 #include "compiler_core/frontends/tflite/model_file.h"
 #include "compiler_core/frontends/tflite/node_import.h"
@@ -29,6 +33,7 @@ struct FileImport {
   ImportState& state;
   // How to cut the main graph around a result of it, for an operator that is not supported there.
   std::function<std::string(absl::string_view)> cut_advice;
+  const frontend::Plugins& plugins;
   const frontend::RuleTable<ImportRule> rules = AllRules();
   const frontend::RuleTable<ImportRule> custom_rules = CustomRules();
   // Constants by graph and tensor: each turn of a loop uses the same ones.
@@ -49,6 +54,8 @@ class SubgraphImport {
 
   // A tensor's value from outside, which no operator replaces; null where it failed.
   void Give(int tensor, ValueRef value);
+  // Operators that run are those that these leave, and what stands in the place of the others.
+  void Replace(const frontend::Subgraphs* subgraphs) { subgraphs_ = subgraphs; }
   bool IsGiven(int tensor) const { return given_.contains(tensor); }
   // Marks what the tensors need. `variables`: null inside of loops.
   void MarkNeeded(const std::vector<int>& tensors, const Variables* variables);
@@ -70,6 +77,11 @@ class SubgraphImport {
   NodeSource SourceOf(const OperatorView& op) const;
   void AddError(DiagnosticKind kind, const OperatorView& op, std::string message, std::string fix);
   void ImportOperator(const OperatorView& op, Variables* variables);
+  // The operator by `import`, which sets the node's outputs, on those operands; null: one failed.
+  using RunNode = absl::FunctionRef<absl::Status(NodeImporter& node)>;
+  void RunRule(const OperatorView& op, Variables* variables,
+               std::optional<std::vector<ValueRef>> operands, RunNode import);
+  void ImportSubgraph(const frontend::SubgraphMatch& match);
   void ImportVariable(const OperatorView& op, Variables& variables);
   void ReportNoRule(const OperatorView& op);
   // Quantizes the results that the file stores as integers, and keeps them.
@@ -96,6 +108,7 @@ class SubgraphImport {
   const SubgraphView& graph_;
   const std::string outer_;
   const int nesting_;
+  const frontend::Subgraphs* subgraphs_ = nullptr;
   std::map<int, ValueRef> values_;  // by tensor; null: it failed
   std::set<int> given_;
   std::vector<bool> is_needed_;  // by operator

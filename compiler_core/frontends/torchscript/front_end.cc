@@ -21,6 +21,7 @@ absl::StatusOr<Graph> Import(const ModelFiles& files, const CompileOptions& opti
 const FrontEnd kTorchScriptFrontEnd = {.sniff = IsOwnZip,
                                        .import = Import,
                                        .outline = OutlineTorchScript,
-                                       .operators = ImportedTorchOps};
+                                       .operators = ImportedTorchOps,
+                                       .has_plugins = false};
 
 }  // namespace npuc
