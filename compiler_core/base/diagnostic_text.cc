@@ -12,19 +12,25 @@ constexpr size_t kMaxTextBytes = 2 * kMaxNodeNameBytes;
 bool AreAlike(const DiagnosticText& a, const DiagnosticText& b) {
   return a.severity == b.severity && !a.node.empty() && !b.node.empty() && a.id == b.id &&
          a.message == b.message && a.file == b.file && a.line == b.line && a.column == b.column &&
-         a.op == b.op && a.limit_source == b.limit_source && a.fix == b.fix;
+         (a.op == b.op || a.severity == Severity::kNote) && a.limit_source == b.limit_source &&
+         a.fix == b.fix;
 }
 
-// ", and 3 more ('b', 'c', 'd')"; nothing where there are no others.
-std::string OtherNodes(absl::Span<const DiagnosticText* const> others) {
+// ", and 3 more ('b', 'c', 'd')"; nothing where there are no others. A converter's names may have
+// hundreds of bytes each: a note, after which nothing need be done, has few of them.
+std::string OtherNodes(Severity severity, absl::Span<const DiagnosticText* const> others) {
   if (others.empty()) return "";
-  std::string out = absl::StrCat(", and ", others.size(), " more (");
-  const size_t named = std::min<size_t>(others.size(), kMaxAlikeNodes);
-  for (size_t i = 0; i < named; ++i) {
-    absl::StrAppend(&out, i == 0 ? "'" : ", '", Printable(others[i]->node), "'");
+  std::string names;
+  size_t named = 0;
+  while (named < std::min<size_t>(others.size(), kMaxAlikeNodes)) {
+    const std::string name = absl::StrCat("'", Printable(others[named]->node), "'");
+    if (severity == Severity::kNote && names.size() + name.size() > kMaxNoteNameBytes) break;
+    absl::StrAppend(&names, named == 0 ? "" : ", ", name);
+    ++named;
   }
-  absl::StrAppend(&out, named < others.size() ? ", ...)" : ")");
-  return out;
+  const std::string count = absl::StrCat(", and ", others.size(), " more");
+  if (named == 0) return count;
+  return absl::StrCat(count, " (", names, named < others.size() ? ", ...)" : ")");
 }
 
 // `others`: those that share d's line.
@@ -40,7 +46,7 @@ std::string Render(const DiagnosticText& d, absl::Span<const DiagnosticText* con
   if (d.severity == Severity::kNote) absl::StrAppend(&out, "note: ");
   if (!d.node.empty()) absl::StrAppend(&out, "node '", Printable(d.node), "'");
   if (!d.op.empty()) absl::StrAppend(&out, d.node.empty() ? "(" : " (", Printable(d.op), ")");
-  absl::StrAppend(&out, OtherNodes(others));
+  absl::StrAppend(&out, OtherNodes(d.severity, others));
   if (!d.node.empty() || !d.op.empty()) absl::StrAppend(&out, ": ");
   absl::StrAppend(&out, Printable(d.message, kMaxTextBytes));
   if (!d.limit_source.empty()) absl::StrAppend(&out, " (", Printable(d.limit_source), ")");

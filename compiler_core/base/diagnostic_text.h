@@ -36,11 +36,12 @@ struct DiagnosticLine {
   std::string text;
 };
 
-// A list of diagnostics for a person, in its order. Those that differ in their node alone are one
-// line, where the first of them stands:
+// A list of diagnostics for a person, in its order. Those that differ in their node alone, notes
+// also those that differ in its operator, are one line, where the first of them stands:
 //   file: note: node 'a' (Op), and 3 more ('b', 'c', 'd'): message; fix [id]
-// with at most kMaxAlikeNodes of the others' names.
+// with at most kMaxAlikeNodes of the others' names, notes with at most kMaxNoteNameBytes of these.
 inline constexpr int kMaxAlikeNodes = 16;
+inline constexpr size_t kMaxNoteNameBytes = 120;
 std::vector<DiagnosticLine> DiagnosticLines(absl::Span<const DiagnosticText> diagnostics);
 
 }  // namespace npuc

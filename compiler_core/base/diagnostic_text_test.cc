@@ -30,13 +30,34 @@ TEST(DiagnosticLines, AlikeNotesShareTheLineOfTheFirst) {
 }
 
 TEST(DiagnosticLines, OfManyAFewAreNamedAndEachNamePrintable) {
-  const std::vector<DiagnosticText> notes(kMaxAlikeNodes + 2, Note("n\n"));
+  DiagnosticText error = Note("n\n");
+  error.severity = Severity::kError;
+  const std::vector<DiagnosticText> errors(kMaxAlikeNodes + 2, error);
   std::string names;
   for (int i = 0; i < kMaxAlikeNodes; ++i) names += "'n\\x0a', ";
-  const std::vector<DiagnosticLine> lines = DiagnosticLines(notes);
+  const std::vector<DiagnosticLine> lines = DiagnosticLines(errors);
   ASSERT_EQ(lines.size(), 1u);
-  EXPECT_EQ(lines[0].text, "m.pt: note: node 'n\\x0a' (Conv2D), and 17 more (" + names +
+  EXPECT_EQ(lines[0].text, "m.pt: node 'n\\x0a' (Conv2D), and 17 more (" + names +
                                "...): padded beforehand; use VALID [NPUC1203]");
+}
+
+TEST(DiagnosticLines, ANoteNamesAsManyOthersAsFitOneLine) {
+  const std::string half(kMaxNoteNameBytes / 2, 'n');
+  const std::string whole(kMaxNoteNameBytes, 'n');
+  EXPECT_EQ(DiagnosticLines({Note("a"), Note(half), Note("b"), Note(half)})[0].text,
+            "m.pt: note: node 'a' (Conv2D), and 3 more ('" + half +
+                "', 'b', ...): padded beforehand; use VALID [NPUC1203]");
+  EXPECT_EQ(DiagnosticLines({Note("a"), Note(whole), Note("b")})[0].text,
+            "m.pt: note: node 'a' (Conv2D), and 2 more: padded beforehand; use VALID [NPUC1203]");
+}
+
+TEST(DiagnosticLines, NotesOfSeveralOperatorsShareALineAndErrorsDoNot) {
+  DiagnosticText other = Note("b");
+  other.op = "MatMul";
+  EXPECT_EQ(DiagnosticLines({Note("a"), other}).size(), 1u);
+  DiagnosticText error = Note("a");
+  error.severity = other.severity = Severity::kError;
+  EXPECT_EQ(DiagnosticLines({error, other}).size(), 2u);
 }
 
 TEST(DiagnosticLines, AlikeErrorsShareALineAndUnlikeOnesDoNot) {
@@ -53,9 +74,6 @@ TEST(DiagnosticLines, AlikeErrorsShareALineAndUnlikeOnesDoNot) {
 
 TEST(DiagnosticLines, WhatNamesNoNodeStandsAlone) {
   EXPECT_EQ(DiagnosticLines({Note(""), Note("")}).size(), 2u);
-  DiagnosticText other_op = Note("b");
-  other_op.op = "MatMul";
-  EXPECT_EQ(DiagnosticLines({Note("a"), other_op}).size(), 2u);
 }
 
 // A user copies names into INPUT_OPS, so they are whole up to the readers' limit.

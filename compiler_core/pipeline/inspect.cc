@@ -294,14 +294,25 @@ absl::StatusOr<ModelInspection> InspectModel(const InspectRequest& request,
 }
 
 const CoreVerdict* BestVerdict(const ModelInspection& inspection) {
-  for (const CoreVerdict::Kind kind :
-       {CoreVerdict::Kind::kCompiles, CoreVerdict::Kind::kNeedsCalibration,
-        CoreVerdict::Kind::kNeedsShapes}) {
-    for (const CoreVerdict& verdict : inspection.verdicts) {
-      if (verdict.kind == kind) return &verdict;
-    }
+  const auto fits = [](const CoreVerdict& verdict) {
+    const CompileSummary& summary = verdict.summary;
+    return summary.ram_limit_bytes == 0 || summary.ram_bytes <= summary.ram_limit_bytes;
+  };
+  const auto keeps_integers = [](const CoreVerdict& verdict) {
+    return FindCore(verdict.family.cores[0])->integer != nullptr && !verdict.wants_samples;
+  };
+  const auto is_better = [&](const CoreVerdict& one, const CoreVerdict& other) {
+    if (one.kind != other.kind) return one.kind < other.kind;
+    if (one.kind != CoreVerdict::Kind::kCompiles) return false;
+    if (fits(one) != fits(other)) return fits(one);
+    return keeps_integers(one) && !keeps_integers(other);
+  };
+  const CoreVerdict* best = nullptr;
+  for (const CoreVerdict& verdict : inspection.verdicts) {
+    if (verdict.kind == CoreVerdict::Kind::kRefused) continue;
+    if (best == nullptr || is_better(verdict, *best)) best = &verdict;
   }
-  return nullptr;
+  return best;
 }
 
 }  // namespace npuc

@@ -73,8 +73,10 @@ struct ModelInspection {
 absl::StatusOr<ModelInspection> InspectModel(const InspectRequest& request,
                                              Diagnostics& diagnostics);
 
-// The family that a config is best made for: the first that compiles, else the first that needs
-// calibration data, else the first that needs shapes; null: none takes the model.
+// The family that a config is best made for: one that compiles, before those that need calibration
+// data, and these before those that need shapes. Of several that compile, one whose memory holds the
+// model, then one that computes with a quantized model's own integers; the first of equal ones.
+// Null: none takes the model.
 const CoreVerdict* BestVerdict(const ModelInspection& inspection);
 
 }  // namespace npuc

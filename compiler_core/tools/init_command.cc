@@ -23,6 +23,7 @@ using Kind = CoreVerdict::Kind;
 struct Written {
   std::string config_path;
   std::string core;
+  bool is_chosen = false;  // by npuc: the command names none
   StarterConfig config;
   CoreVerdict verdict;
 };
@@ -69,6 +70,7 @@ absl::Status Write(const InitCommand& command, Written& written, Diagnostics& di
   ASSIGN_OR_RETURN(ModelArgument model, LoadModel(command.model_path, command.stated, diagnostics));
   ASSIGN_OR_RETURN(const ModelInspection inspection, InspectModel(model.request, diagnostics));
   written.verdict = VerdictFor(inspection, core);
+  written.is_chosen = core == nullptr;
   written.core = core != nullptr ? std::string(core->name) : written.verdict.family.cores[0];
   const std::string stem = std::filesystem::path(command.model_path).stem().string();
   written.config_path = command.config_path.empty() ? stem + ".yaml" : command.config_path;
@@ -103,7 +105,8 @@ void Print(const Written& written) {
     return;
   }
   const std::string shown = Printable(written.config_path);
-  std::printf("%s: for core %s\n", shown.c_str(), written.core.c_str());
+  std::printf("%s: for core %s%s\n", shown.c_str(), written.core.c_str(),
+              written.is_chosen ? "; -c CORE names another one" : "");
   for (const std::string& open : written.config.open) {
     std::printf("only you know %s: complete the lines marked %s\n", open.c_str(), kFillIn);
   }
