@@ -39,10 +39,37 @@ absl::string_view FirstSection(absl::string_view text) {
 }
 
 constexpr size_t kTextHead = 4096;
-// Keras writes a SavedModel, which is read with its folder.
-constexpr char kExportKeras[] =
-    " as a folder, which is read: python3 -c \"import keras; "
-    "keras.models.load_model('FILE').export('FOLDER')\"";
+
+constexpr char kNameTheSource[] =
+    "name the ONNX, TFLite or PyTorch model that it was converted from";
+
+// Formats that the first bytes of a file show.
+struct Beginning {
+  absl::string_view bytes;
+  absl::string_view what;
+  absl::string_view fix;
+};
+constexpr Beginning kBeginnings[] = {
+    {"\x1f\x8b", "a gzip file", "unpack it first"},
+    {"GGUF", "a GGUF file, as language models are: weights without a graph",
+     "export the model that they belong to as ONNX or TorchScript"},
+    {"RKNN", "an .rknn file, made for the NPU of another vendor", kNameTheSource},
+    {"KMDL", "a .kmodel of nncase, made for the NPU of another vendor", kNameTheSource},
+    {"LDMK", "a .kmodel of nncase, made for the NPU of another vendor", kNameTheSource},
+    {"7767517", "the .param of an ncnn net", kNameTheSource},
+    {"\x80\x02", "a Python pickle: an object or weights, without code",
+     "load it in Python, and save the model by torch.jit.save(torch.jit.script(model), path)"},
+};
+
+// A length of eight bytes, and so many bytes of JSON.
+bool IsSafetensors(absl::string_view bytes) {
+  if (bytes.size() < 10 || bytes[8] != '{') return false;
+  uint64_t length = 0;
+  for (size_t i = 0; i < 8; ++i) {
+    length |= static_cast<uint64_t>(static_cast<uint8_t>(bytes[i])) << (8 * i);
+  }
+  return length >= 2 && length <= bytes.size() - 8;
+}
 
 // By its layers, of today's form or of the old one.
 bool IsCaffeNet(const WireOutline& wire) {
@@ -80,6 +107,9 @@ FileGuess GuessText(absl::string_view bytes) {
   }
   if (absl::StartsWith(text, "version https://git-lfs")) {
     return {"a Git LFS pointer, not the model itself", "fetch the model with git lfs pull"};
+  }
+  if (absl::StartsWith(text, "<?xml") && absl::StrContains(text.substr(0, kTextHead), "<net ")) {
+    return {"the .xml of an OpenVINO model", kNameTheSource};
   }
   if (absl::StartsWith(text, "<")) {
     return {"HTML or XML", "download the model file itself"};
@@ -159,17 +189,22 @@ bool IsPaddleProgram(absl::string_view bytes) {
 
 FileGuess GuessFileKind(absl::string_view bytes) {
   if (absl::StartsWith(bytes, absl::string_view("PK\x03\x04", 4))) {
-    return {"a zip archive, as TorchScript, Keras v3 and NumPy .npz files are",
-            absl::StrCat("set FRAMEWORK: PT for TorchScript; save a .keras file", kExportKeras)};
+    return {
+        "a zip archive, as TorchScript, Keras v3 and NumPy .npz files are",
+        absl::StrCat("set FRAMEWORK: PT for TorchScript; where it is of Keras, ", kExportKeras)};
   }
   if (bytes.size() >= 8 && bytes.substr(4, 4) == "TFL3") {
     return {"a TensorFlow Lite model", "set FRAMEWORK: TFLITE"};
   }
   if (absl::StartsWith(bytes, "\x89HDF\r\n")) {
-    return {"an HDF5 file, as Keras .h5 models are", absl::StrCat("save it", kExportKeras)};
+    return {"an HDF5 file, as Keras .h5 models are", kExportKeras};
   }
-  if (absl::StartsWith(bytes, "\x1f\x8b")) {
-    return {"a gzip file", "unpack it first"};
+  for (const Beginning& one : kBeginnings) {
+    if (absl::StartsWith(bytes, one.bytes)) return {std::string(one.what), std::string(one.fix)};
+  }
+  if (IsSafetensors(bytes)) {
+    return {"a safetensors file: weights without a graph",
+            "export the model that they belong to as ONNX or TorchScript"};
   }
   if (IsPaddleProgram(bytes)) return {"a program of PaddlePaddle", "set FRAMEWORK: PADDLE"};
   if (IsMostlyText(bytes)) return GuessText(bytes);

@@ -18,6 +18,11 @@ struct FileGuess {
 };
 FileGuess GuessFileKind(absl::string_view bytes);
 
+// The advice for a Keras model: Keras writes a SavedModel, which is read with its folder.
+inline constexpr char kExportKeras[] =
+    "save it as a folder, which is read: python3 -c \"import keras; "
+    "keras.models.load_model('FILE').export('FOLDER')\"";
+
 // True where a file begins with printable characters; false for no bytes.
 bool IsMostlyText(absl::string_view bytes);
 

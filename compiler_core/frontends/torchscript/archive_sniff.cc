@@ -5,6 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "compiler_core/frontends/common/sniff.h"
 
 namespace npuc::pt {
 namespace {
@@ -140,7 +141,7 @@ void AddOtherZip(absl::Span<const absl::string_view> names, absl::string_view fi
   } else if (AnyEndsWith(names, ".npy")) {
     guess = {"a NumPy archive (.npz)", kNameAnArchive};
   } else if (AnyEndsWith(names, "model.weights.h5")) {
-    guess = {"a Keras model", kNameAnArchive};
+    guess = {"a Keras model", kExportKeras};
   } else if (names.empty()) {
     guess = {"an empty zip archive", kNameAnArchive};
   }
