@@ -58,6 +58,8 @@ void IndexedJobStore::Settle() {
 absl::StatusOr<size_t> IndexedJobStore::Prune(absl::Time ended_before, size_t max_jobs) {
   ASSIGN_OR_RETURN(const size_t pruned, inner_->Prune(ended_before, max_jobs));
   if (pruned > 0) index_->DropEnded(ended_before, pruned);
+  // Other daemons prune, too: nothing that old is left then.
+  if (is_shared() && pruned < max_jobs) index_->DropEnded(ended_before, SIZE_MAX);
   Settle();
   return pruned;
 }

@@ -33,6 +33,7 @@ class ObservedJobStore : public JobStore {
                                                    size_t max_bytes) const override;
   absl::Status ForEachLive(const std::function<absl::Status(LiveJob job)>& visit) const override;
   absl::StatusOr<size_t> Prune(absl::Time ended_before, size_t max_jobs) override;
+  bool is_shared() const override { return inner_->is_shared(); }
 
  private:
   template <typename Call>

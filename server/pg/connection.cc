@@ -188,6 +188,26 @@ Fault FaultOf(const absl::Status& status) {
 
 std::string SqlStateOf(const absl::Status& status) { return PayloadOf(status, kSqlStateUrl); }
 
+absl::Status CheckUrl(const std::string& url) {
+  struct Closer {
+    void operator()(PQconninfoOption* options) const { PQconninfoFree(options); }
+  };
+  const std::unique_ptr<PQconninfoOption, Closer> parsed(PQconninfoParse(url.c_str(), nullptr));
+  if (parsed == nullptr) {
+    return absl::InvalidArgumentError(
+        "--cluster is not a URL of PostgreSQL; give postgres://USER@HOST:PORT/DATABASE");
+  }
+  for (const PQconninfoOption* one = parsed.get(); one->keyword != nullptr; ++one) {
+    const bool is_secret = absl::string_view(one->keyword) == "password" ||
+                           absl::string_view(one->keyword) == "sslpassword";
+    if (!is_secret || one->val == nullptr) continue;
+    return absl::InvalidArgumentError(
+        "--cluster has a password, which the list of processes shows to every user; leave it out, "
+        "and give --cluster-secret-file FILE or PGPASSFILE");
+  }
+  return absl::OkStatus();
+}
+
 struct Rows::Impl {
   ResultPtr result;
 

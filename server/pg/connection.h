@@ -85,6 +85,10 @@ struct ConnectionOptions {
   absl::Duration connect_limit = absl::Seconds(3);
 };
 
+// INVALID_ARGUMENT: the URL is malformed, or has a password, which every user of the machine could
+// read in the list of processes. No message has the URL's text.
+absl::Status CheckUrl(const std::string& url);
+
 struct Notification {
   std::string channel;
   std::string payload;

@@ -7,6 +7,7 @@
 #include "gtest/gtest.h"
 #include "server/pg/pg_test_util.h"
 #include "server/pg/schema.h"
+#include "server/pg/schema_sql.h"
 
 namespace npuc::pg {
 namespace {
@@ -181,11 +182,36 @@ TEST_F(ConnectionTest, MigrationsMayBeRepeatedAndRunAtOnce) {
   for (std::thread& thread : threads) thread.join();
   for (const absl::Status& result : results) EXPECT_TRUE(result.ok()) << result;
   EXPECT_TRUE(Migrate(empty).ok());
+  // One that an older build made gets what it lacks.
+  ASSERT_TRUE(
+      (*before)
+          ->RunScript("DROP SCHEMA npuc CASCADE; CREATE SCHEMA npuc; SET search_path = npuc",
+                      kLimit)
+          .ok());
+  ASSERT_TRUE(
+      (*before)
+          ->RunScript(absl::StrCat(kTablesSql, "INSERT INTO cluster (schema_version) VALUES (1)"),
+                      kLimit)
+          .ok());
+  EXPECT_THAT(CheckSchema(**before).ToString(), HasSubstr("tables of version 1"));
+  ASSERT_TRUE(Migrate(empty).ok());
+  EXPECT_TRUE((*before)->Run("SELECT * FROM job_input", {}, kLimit).ok());
   // The tests' server does without syncs, of which the check tells.
   EXPECT_THAT(CheckSchema(**before).ToString(), HasSubstr("fsync is off"));
   ASSERT_TRUE((*before)->RunScript("UPDATE npuc.cluster SET schema_version = 99", kLimit).ok());
   EXPECT_THAT(Migrate(empty).ToString(), HasSubstr("version 99"));
   EXPECT_EQ(CheckSchema(**before).code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST(CheckUrlTest, APasswordBelongsInAFile) {
+  EXPECT_TRUE(CheckUrl("postgres://npucd@db.example:5432/npuc?sslmode=verify-full").ok());
+  EXPECT_TRUE(CheckUrl("host=/run/postgresql user=npucd dbname=npuc").ok());
+  for (const char* url : {"postgres://npucd:s3cret@db/npuc", "postgres://db/npuc?password=s3cret",
+                          "host=db password=s3cret", "no url s3cret"}) {
+    const absl::Status status = CheckUrl(url);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << url;
+    EXPECT_THAT(status.ToString(), ::testing::Not(HasSubstr("s3cret"))) << url;
+  }
 }
 
 }  // namespace

@@ -11,8 +11,13 @@ namespace {
 
 constexpr auto kRepeatable = Sessions::Repeat::kRepeatable;
 constexpr absl::Duration kPieceLimit = absl::Seconds(10);
+constexpr int64_t kEvictedAtOnce = 100;
 
 }  // namespace
+
+std::string BlobName(absl::string_view scope, absl::string_view sha256) {
+  return absl::StrCat("blob/", scope, "/", sha256);
+}
 
 absl::Status Content::Put(Kind kind, absl::string_view scope, absl::string_view name,
                           uint64_t bytes, absl::string_view facts, const Reader& read) {
@@ -89,6 +94,27 @@ absl::StatusOr<size_t> Content::Sweep(size_t max_contents) {
                    sessions_->Run(kRepeatable, "SELECT sweep_content($1)",
                                   {static_cast<int64_t>(max_contents)}, absl::Minutes(1)));
   return static_cast<size_t>(rows.Int(0, 0));
+}
+
+absl::StatusOr<uint64_t> Content::Evict(const Value& scope, uint64_t max_bytes) {
+  const auto most = static_cast<int64_t>(std::min<uint64_t>(max_bytes, INT64_MAX));
+  while (true) {
+    ASSIGN_OR_RETURN(
+        const Rows rows,
+        sessions_->Run(kRepeatable,
+                       "SELECT removed, left_bytes FROM evict_content($1, $2, $3, $4, $5)",
+                       {scope, most, absl::ToInt64Microseconds(keep_),
+                        absl::ToInt64Microseconds(kIdle), kEvictedAtOnce},
+                       absl::Minutes(1)));
+    // One that removed fewer had no more to remove, or has made enough room.
+    if (rows.Int(0, 0) < kEvictedAtOnce) return static_cast<uint64_t>(rows.Int(0, 1));
+  }
+}
+
+absl::StatusOr<uint64_t> Content::MakeRoom(uint64_t max_bytes) { return Evict(nullptr, max_bytes); }
+
+absl::StatusOr<uint64_t> Content::MakeRoomIn(absl::string_view scope, uint64_t max_bytes) {
+  return Evict(scope, max_bytes);
 }
 
 }  // namespace npuc::pg

@@ -18,6 +18,9 @@
 
 namespace npuc::pg {
 
+// The name of an uploaded file's content.
+std::string BlobName(absl::string_view scope, absl::string_view sha256);
+
 // Bytes by name in PostgreSQL, cut into pieces, so that what one node has taken in or made is there
 // for the others. The row that names a content is written last and removed first: where it is, all
 // pieces are. Lives are leases in time: a user of a content keeps it for a while, and Sweep
@@ -54,10 +57,18 @@ class Content {
   absl::Status Remove(absl::string_view name);
 
   // Removes at most so many contents that nobody keeps, the longest unused first, and pieces that a
-  // broken Put left. Returns how many.
+  // broken Put left. Returns how many. The inputs of live jobs stay, here and below.
   absl::StatusOr<size_t> Sweep(size_t max_contents);
+  // Removes contents that were not used for kIdle, the longest unused first, until no more than so
+  // many bytes are left of all contents, or of the blobs of a scope. Uses are written once an hour.
+  // Returns the bytes that are left.
+  static constexpr absl::Duration kIdle = absl::Hours(1);
+  absl::StatusOr<uint64_t> MakeRoom(uint64_t max_bytes);
+  absl::StatusOr<uint64_t> MakeRoomIn(absl::string_view scope, uint64_t max_bytes);
 
  private:
+  absl::StatusOr<uint64_t> Evict(const Value& scope, uint64_t max_bytes);
+
   Sessions* const sessions_;
   const absl::Duration keep_;
 };

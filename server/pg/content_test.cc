@@ -177,5 +177,57 @@ TEST_F(ContentTest, TheSweepTakesWhatNobodyKeepsAndWhatBrokeOff) {
   EXPECT_EQ(Count("SELECT count(*) FROM piece_set"), 0);
 }
 
+TEST_F(ContentTest, RoomIsMadeOfTheLongestUnusedButNotOfWhatJobsNeed) {
+  const cache::BlobDigest needed = Upload(*a_, "1234567890");
+  const cache::BlobDigest oldest = Upload(*a_, "2234567890");
+  const cache::BlobDigest old = Upload(*a_, "3234567890");
+  const cache::BlobDigest recent = Upload(*a_, "4234567890");
+  const auto used_before = [&](const cache::BlobDigest& blob, int hours) {
+    MustRun(absl::StrCat("UPDATE content SET keep_until_us = keep_until_us - ", hours,
+                         " * 3600000000 WHERE name = '", BlobName("acme", blob.sha256), "'"));
+  };
+  used_before(needed, 9);
+  used_before(oldest, 8);
+  used_before(old, 7);
+  MustRun(absl::StrCat("INSERT INTO job_input VALUES ('", BlobName("acme", needed.sha256),
+                       "', 'job')"));
+  EXPECT_EQ(*a_->content.MakeRoom(40), 40u);
+  EXPECT_EQ(*a_->content.MakeRoomIn("acme", 30), 30u);
+  EXPECT_FALSE(a_->content.Find(BlobName("acme", oldest.sha256))->has_value());
+  EXPECT_TRUE(a_->content.Find(BlobName("acme", old.sha256))->has_value());
+  EXPECT_EQ(*a_->content.MakeRoomIn("other", 0), 0u);
+  // That look was a use.
+  EXPECT_EQ(*a_->content.MakeRoom(0), 30u);
+  used_before(old, 7);
+  EXPECT_EQ(*a_->content.MakeRoom(0), 20u);
+  EXPECT_TRUE(a_->content.Find(BlobName("acme", needed.sha256))->has_value());
+  EXPECT_TRUE(a_->content.Find(BlobName("acme", recent.sha256))->has_value());
+  EXPECT_EQ(Count("SELECT count(*) FROM piece"), 2);
+  MustRun("DELETE FROM job_input");
+  used_before(needed, 9);
+  EXPECT_EQ(*a_->content.MakeRoom(0), 10u);
+}
+
+TEST_F(ContentTest, AnUploadThatDoesNotFitIsRefused) {
+  SharedInputs bounded(a_->blobs.get(), &a_->content,
+                       {.max_bytes = 100,
+                        .scope_limit = [](absl::string_view scope) -> uint64_t {
+                          return scope == "small" ? 10 : 1000;
+                        },
+                        .own_scope = "own"});
+  const auto begin = [&](absl::string_view scope, uint64_t size) {
+    return bounded.BeginUpload(scope, {Sha256Hex(absl::StrCat(size)), size}).status();
+  };
+  EXPECT_TRUE(begin("acme", 100).ok());
+  EXPECT_EQ(begin("acme", 101).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(cache::ScopeLimitOf(begin("acme", 101)), cache::ScopeLimit::kNone);
+  EXPECT_EQ(cache::ScopeLimitOf(begin("small", 11)), cache::ScopeLimit::kBytes);
+  Upload(*b_, std::string(90, 'x'));
+  EXPECT_EQ(begin("acme", 11).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(begin("own", 11).ok());
+  MustRun("UPDATE content SET keep_until_us = keep_until_us - 9 * 3600000000");
+  EXPECT_TRUE(begin("acme", 11).ok());
+}
+
 }  // namespace
 }  // namespace npuc::pg

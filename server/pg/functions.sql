@@ -45,7 +45,8 @@ CREATE OR REPLACE FUNCTION apply_batch(
   p_job text[], p_tenant text[], p_state bigint[], p_revision bigint[], p_old_seq bigint[],
   p_last_seq bigint[], p_ended bigint[], p_request text[], p_record bytea[], p_config bytea[],
   p_rank bigint[], p_order bigint[], p_flight text[], p_pinned text[], p_due bigint[],
-  p_event_job text[], p_event_seq bigint[], p_event bytea[])
+  p_event_job text[], p_event_seq bigint[], p_event bytea[],
+  p_input_job text[], p_input_name text[])
 RETURNS bigint[] LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 DECLARE
@@ -102,6 +103,10 @@ BEGIN
           AS i(id, tenant, ended, rank, accept_order, flight, pinned, due)
         WHERE i.ended = -1 AND i.id = ANY (v_new) AND i.id <> ALL (v_taken)
       ON CONFLICT DO NOTHING;
+    INSERT INTO job_input (job_id, name)
+      SELECT i.id, i.name FROM unnest(p_input_job, p_input_name) AS i(id, name)
+        WHERE i.id = ANY (v_new) AND i.id <> ALL (v_taken)
+      ON CONFLICT DO NOTHING;
   END IF;
   v_made := v_made || v_new;
   IF cardinality(p_event_job) > 0 THEN
@@ -115,12 +120,36 @@ BEGIN
     ORDER BY q.job_id FOR UPDATE;
   DELETE FROM job_queue q USING unnest(p_job, p_ended) AS i(id, ended)
     WHERE q.job_id = i.id AND i.ended <> -1 AND i.id = ANY (v_made);
+  DELETE FROM job_input n USING unnest(p_job, p_ended) AS i(id, ended)
+    WHERE n.job_id = i.id AND i.ended <> -1 AND i.id = ANY (v_made);
+  -- Without a gap, so that a reader sees whether it has missed one.
+  INSERT INTO change (incarnation, commit_no, jobs) VALUES (p_incarnation, p_commit_no, v_made);
+  DELETE FROM change WHERE incarnation = p_incarnation AND commit_no = p_commit_no - 1024;
   SELECT array_agg((CASE WHEN i.id = ANY (v_taken) THEN 2 WHEN i.id = ANY (v_made) THEN 0 ELSE 1 END)
                    ::bigint ORDER BY i.n)
     INTO v_results FROM unnest(p_job) WITH ORDINALITY AS i(id, n);
   UPDATE lane SET results = v_results WHERE incarnation = p_incarnation;
   RETURN v_results;
 END $$;
+
+-- What nodes other than p_own have written: of each lane the writes after the number that is known,
+-- at most p_limit of them, a row for each job; a write that changed nothing has a row without one.
+-- A lane that is not among p_lanes is new, and known up to 0.
+CREATE OR REPLACE FUNCTION changes_since(p_own bigint, p_lanes bigint[], p_numbers bigint[],
+                                         p_limit bigint)
+RETURNS TABLE (lane bigint, number bigint, job_id text) LANGUAGE sql STABLE
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+  SELECT c.incarnation, c.commit_no, j.id
+    FROM lane l
+      LEFT JOIN unnest(p_lanes, p_numbers) AS k(incarnation, number) USING (incarnation)
+      CROSS JOIN LATERAL
+        (SELECT n.* FROM change n
+           WHERE n.incarnation = l.incarnation AND n.commit_no > coalesce(k.number, 0)
+           ORDER BY n.commit_no LIMIT p_limit) AS c
+      LEFT JOIN LATERAL unnest(c.jobs) AS j(id) ON true
+    WHERE l.incarnation <> p_own AND l.commit_no > coalesce(k.number, 0)
+    ORDER BY c.incarnation, c.commit_no
+$$;
 
 -- After a lost answer. It waits for a session of the lane that may still be committing, and beats
 -- one that comes later. No row: the lane is another one's.
@@ -159,8 +188,8 @@ SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS
       ORDER BY q.job_id LIMIT 1000 FOR UPDATE SKIP LOCKED))
 $$;
 
--- The next job for a node. No row: there is none. A row without a claim: ask again.
-CREATE OR REPLACE FUNCTION claim_next(p_incarnation bigint, p_owner text)
+-- The next job for a node; with p_pinned_only one that is for it alone. No row: there is none. A row without a claim: ask again.
+CREATE OR REPLACE FUNCTION claim_next(p_incarnation bigint, p_owner text, p_pinned_only boolean)
 RETURNS TABLE (claim_id bigint, claimed_job text) LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 DECLARE
@@ -175,7 +204,8 @@ BEGIN
   SELECT * INTO v_job FROM job_queue q
     WHERE q.pinned_to = p_owner AND q.pinned_to IS NOT NULL AND q.state = 1
     ORDER BY q.accept_order LIMIT 1 FOR UPDATE SKIP LOCKED;
-  IF NOT FOUND THEN
+  IF NOT FOUND AND p_pinned_only THEN RETURN; END IF;
+  IF v_job.job_id IS NULL THEN
     SELECT coalesce(max(t.start_s), 0) INTO v_now FROM tenant t;
     SELECT * INTO v_tenant FROM tenant t
       WHERE EXISTS (SELECT 1 FROM job_queue q
@@ -511,17 +541,17 @@ BEGIN
   DELETE FROM piece WHERE piece_set = v_old;
 END $$;
 
--- A life is written where a day of it is gone, so once a day however often a content is used.
+-- A life is written where an hour of it is gone, so once an hour however often a content is used.
 CREATE OR REPLACE FUNCTION find_content(p_names text[], p_keep_us bigint)
 RETURNS SETOF content LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 BEGIN
   PERFORM 1 FROM content c
-    WHERE c.name = ANY (p_names) AND c.keep_until_us < server_us() + p_keep_us - 86400000000
+    WHERE c.name = ANY (p_names) AND c.keep_until_us < server_us() + p_keep_us - 3600000000
     ORDER BY c.name FOR UPDATE;
   IF FOUND THEN
     UPDATE content c SET keep_until_us = server_us() + p_keep_us
-      WHERE c.name = ANY (p_names) AND c.keep_until_us < server_us() + p_keep_us - 86400000000;
+      WHERE c.name = ANY (p_names) AND c.keep_until_us < server_us() + p_keep_us - 3600000000;
   END IF;
   RETURN QUERY SELECT * FROM content c WHERE c.name = ANY (p_names);
 END $$;
@@ -535,6 +565,8 @@ BEGIN
   DELETE FROM piece WHERE piece_set = v_set;
 END $$;
 
+-- Removes contents that nobody keeps, and sets of pieces that got no name within a day. The inputs
+-- of live jobs stay.
 CREATE OR REPLACE FUNCTION sweep_content(p_limit bigint)
 RETURNS bigint LANGUAGE plpgsql SET enable_seqscan = off AS $$
 DECLARE
@@ -544,6 +576,7 @@ BEGIN
   WITH dead AS (
     DELETE FROM content WHERE name = ANY (ARRAY(
       SELECT c.name FROM content c WHERE c.keep_until_us < server_us()
+          AND NOT EXISTS (SELECT 1 FROM job_input i WHERE i.name = c.name)
         ORDER BY c.keep_until_us LIMIT p_limit FOR UPDATE SKIP LOCKED)) RETURNING piece_set)
   SELECT coalesce(array_agg(piece_set), '{}') INTO v_sets FROM dead;
   WITH dead AS (
@@ -553,4 +586,69 @@ BEGIN
   SELECT coalesce(array_agg(id), '{}') INTO v_left FROM dead;
   DELETE FROM piece WHERE piece_set = ANY (v_sets || v_left);
   RETURN cardinality(v_sets) + cardinality(v_left);
+END $$;
+
+-- Removes contents, the longest unused first, until no more than p_most_bytes are left of all, or of
+-- the blobs of a scope; at most p_limit. Those that were used in the last p_idle_us stay, and the
+-- inputs of live jobs. p_keep_us is that of find_content, which has written the times. Returns how
+-- many went and the bytes that are left.
+CREATE OR REPLACE FUNCTION evict_content(p_scope text, p_most_bytes bigint, p_keep_us bigint,
+                                         p_idle_us bigint, p_limit bigint)
+RETURNS TABLE (removed bigint, left_bytes bigint) LANGUAGE plpgsql SET enable_seqscan = off AS $$
+DECLARE
+  v_one content;
+BEGIN
+  PERFORM pg_advisory_xact_lock(hashtextextended('npuc evict ' || coalesce(p_scope, ''), 0));
+  removed := 0;
+  IF p_scope IS NULL THEN
+    SELECT coalesce(sum(c.bytes), 0) INTO left_bytes FROM content c;
+  ELSE
+    SELECT coalesce(sum(c.bytes), 0) INTO left_bytes FROM content c
+      WHERE c.scope = p_scope AND c.kind = 1;
+  END IF;
+  IF left_bytes <= p_most_bytes THEN
+    RETURN NEXT;
+    RETURN;
+  END IF;
+  FOR v_one IN
+    SELECT c.* FROM content c
+      WHERE c.keep_until_us < server_us() + p_keep_us - p_idle_us - 3600000000
+        AND (p_scope IS NULL OR (c.scope = p_scope AND c.kind = 1))
+        AND NOT EXISTS (SELECT 1 FROM job_input i WHERE i.name = c.name)
+      ORDER BY c.keep_until_us LIMIT p_limit FOR UPDATE SKIP LOCKED
+  LOOP
+    EXIT WHEN left_bytes <= p_most_bytes;
+    DELETE FROM content c WHERE c.name = v_one.name;
+    DELETE FROM piece p WHERE p.piece_set = v_one.piece_set;
+    left_bytes := left_bytes - v_one.bytes;
+    removed := removed + 1;
+  END LOOP;
+  RETURN NEXT;
+END $$;
+
+-- Forgets lives of nodes that ended long ago: the newest thousand stay, and those with claims that
+-- another node is to take over.
+CREATE OR REPLACE FUNCTION forget_dead_nodes()
+RETURNS bigint LANGUAGE plpgsql SET enable_seqscan = off AS $$
+DECLARE
+  v_dead bigint[];
+BEGIN
+  SELECT coalesce(array_agg(d.incarnation), '{}') INTO v_dead FROM
+    (SELECT n.incarnation FROM node n WHERE n.state = 3
+       AND NOT EXISTS (SELECT 1 FROM claim c WHERE c.incarnation = n.incarnation)
+       ORDER BY n.incarnation DESC OFFSET 1000) AS d;
+  DELETE FROM change WHERE incarnation = ANY (v_dead);
+  DELETE FROM lane WHERE incarnation = ANY (v_dead);
+  DELETE FROM node WHERE incarnation = ANY (v_dead);
+  RETURN cardinality(v_dead);
+END $$;
+
+-- A node that stops on purpose: from now on others may take over what it left.
+CREATE OR REPLACE FUNCTION leave_node(p_incarnation bigint)
+RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  UPDATE node SET state = 3 WHERE incarnation = p_incarnation AND state <> 3;
+  IF NOT FOUND THEN RETURN; END IF;
+  UPDATE lane SET epoch = epoch + 1 WHERE incarnation = p_incarnation;
+  DELETE FROM reservation WHERE incarnation = p_incarnation;
 END $$;

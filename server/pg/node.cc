@@ -22,13 +22,25 @@ absl::StatusOr<std::unique_ptr<Node>> Node::Join(Sessions* sessions, NodeOptions
   return node;
 }
 
-Node::~Node() {
+Node::~Node() { StopBeating(); }
+
+void Node::StopBeating() {
   {
     const MutexLock lock(mutex_);
     stopping_ = true;
   }
   stop_.NotifyAll();
   if (thread_.joinable()) thread_.join();
+}
+
+absl::Status Node::Leave() {
+  StopBeating();
+  return sessions_->Run(Sessions::Repeat::kRepeatable, "SELECT leave_node($1)", {incarnation()})
+      .status();
+}
+
+absl::Status Node::ForgetDead() {
+  return sessions_->Run(Sessions::Repeat::kRepeatable, "SELECT forget_dead_nodes()", {}).status();
 }
 
 absl::Status Node::JoinAnew() {
@@ -70,6 +82,10 @@ absl::Time Node::ClusterNow() const {
 }
 
 absl::Status Node::Beat() {
+  {
+    const MutexLock lock(mutex_);
+    if (stopping_) return absl::UnavailableError("this node leaves");
+  }
   const absl::Time before = options_.steady_now();
   ASSIGN_OR_RETURN(const Rows rows,
                    sessions_->Run(Sessions::Repeat::kRepeatable, "SELECT beat_node($1)",

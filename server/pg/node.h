@@ -54,12 +54,16 @@ class Node {
 
   // The thread that calls Beat and Observe, until the end.
   void StartBeating();
-  // Joins anew where it was declared dead. Errors: the database is away.
+  // Joins anew where it was declared dead. Errors: the database is away; it has left.
   absl::Status Beat();
   // Looks at the other nodes, and declares those dead that are.
   absl::Status Observe();
   // It takes no more work. Its own runs go on.
   absl::Status Drain();
+  // The end of this life, on purpose: others take over at once what it left. It beats no more.
+  absl::Status Leave();
+  // Forgets lives of nodes that ended long ago.
+  absl::Status ForgetDead();
 
   struct Peer {
     int64_t incarnation = 0;
@@ -83,6 +87,7 @@ class Node {
   absl::Status JoinAnew();
   void SetTime(absl::Time before, absl::Time after, int64_t cluster_us) NPUC_REQUIRES(mutex_);
   void Loop();
+  void StopBeating();
 
   Sessions* const sessions_;
   const NodeOptions options_;

@@ -99,6 +99,11 @@ uint64_t PgBoard::NextOrder() {
   return next_order_++;
 }
 
+void PgBoard::SetPaused(bool paused) {
+  is_paused_ = paused;
+  Wake();
+}
+
 void PgBoard::RefreshPolicies() {
   std::set<std::string, std::less<>> tenants;
   {
@@ -208,8 +213,9 @@ bool PgBoard::Has(absl::string_view job_id) const {
 std::optional<BoardClaim> PgBoard::Claim(absl::string_view owner, absl::Time now) {
   for (int tries = 0; tries < kMaxClaimTries && node_->IsHeard(); ++tries) {
     const int64_t incarnation = node_->incarnation();
-    const absl::StatusOr<Rows> rows = sessions_.Run(
-        kOnce, "SELECT claim_id, claimed_job FROM claim_next($1, $2)", {incarnation, owner});
+    const absl::StatusOr<Rows> rows =
+        sessions_.Run(kOnce, "SELECT claim_id, claimed_job FROM claim_next($1, $2, $3)",
+                      {incarnation, owner, is_paused_.load()});
     if (!rows.ok() || rows->empty()) return std::nullopt;
     if (rows->IsNull(0, 0)) continue;
     const BoardClaim claim{.id = static_cast<ClaimId>(rows->Int(0, 0)),

@@ -1,6 +1,7 @@
 #ifndef NPUC_SERVER_PG_PG_BOARD_H_
 #define NPUC_SERVER_PG_PG_BOARD_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -79,6 +80,8 @@ class PgBoard : public jobs::JobBoard {
   std::map<std::string, Counts> CountsByTenant() const;
   // Work may have come through another node.
   void Wake() const;
+  // While it is paused Claim gives jobs that are pinned to this node alone.
+  void SetPaused(bool paused);
   // The tenants' policies may have changed.
   void RefreshPolicies();
   // Charges tenants for ended runs, and ends claims that no call could end. To be called now and
@@ -111,6 +114,7 @@ class PgBoard : public jobs::JobBoard {
   const PgBoardOptions options_;
   // Their commits are asynchronous.
   mutable Sessions sessions_;
+  std::atomic<bool> is_paused_ = false;
   mutable Mutex mutex_;
   uint64_t next_order_ NPUC_GUARDED_BY(mutex_) = 0;
   uint64_t end_of_orders_ NPUC_GUARDED_BY(mutex_) = 0;

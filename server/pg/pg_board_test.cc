@@ -285,7 +285,8 @@ TEST_F(PgBoardTest, RunsOutliveAnOutage) {
 TEST_F(PgBoardTest, AClaimThatNobodyKnowsEnds) {
   const std::string id = Submit(*a_);
   ASSERT_TRUE(
-      a_->sessions.Read("SELECT * FROM claim_next($1, 'a')", {a_->node->incarnation()}).ok());
+      a_->sessions.Read("SELECT * FROM claim_next($1, 'a', false)", {a_->node->incarnation()})
+          .ok());
   EXPECT_FALSE((*b_->jobs.TryLease()).has_value());
   while (!b_->board.Claim("b", now_).has_value()) a_->board.Maintain(now_);
   EXPECT_EQ(PlaceOf(id), BoardView::Place::kClaimed);
@@ -503,6 +504,8 @@ class PlansTest : public PgBoardTest {
         "FROM generate_series(1, 20000) g;"
         "INSERT INTO job_queue SELECT 'j' || g, 't' || g % 7, g, g, 'f' || g % 5000, "
         "NULL, g FROM generate_series(1, 20000) g;"
+        "INSERT INTO job_input SELECT 'blob/t/' || g, 'j' || g FROM generate_series(1, 20000) g;"
+        "INSERT INTO change SELECT 99, g, '{}' FROM generate_series(1, 1024) g;"
         "INSERT INTO tenant (tenant) SELECT 't' || g FROM generate_series(0, 6) g;");
   }
   void RunScript(const std::string& script) {
@@ -515,7 +518,7 @@ class PlansTest : public PgBoardTest {
     EXPECT_TRUE(rows.ok()) << sql << ": " << rows.status();
     const std::string plans = absl::StrJoin(session_->TakeNotices(), "\n");
     EXPECT_THAT(plans, ::testing::HasSubstr("actual time")) << sql;
-    for (const char* table : {"job", "job_queue", "job_event", "request"}) {
+    for (const char* table : {"job", "job_queue", "job_event", "request", "job_input", "change"}) {
       EXPECT_THAT(
           plans,
           ::testing::Not(::testing::ContainsRegex(absl::StrCat("Seq Scan on ", table, "( |$)"))))
@@ -529,7 +532,7 @@ class PlansTest : public PgBoardTest {
         "SET auto_explain.log_nested_statements = on; SET auto_explain.log_analyze = on; "
         "SET client_min_messages = log; UPDATE lane SET epoch = 1, commit_no = 0");
     const int64_t incarnation = a_->node->incarnation();
-    const Rows claimed = Explain("SELECT * FROM claim_next($1, 'a')", {incarnation});
+    const Rows claimed = Explain("SELECT * FROM claim_next($1, 'a', false)", {incarnation});
     ASSERT_EQ(claimed.size(), 1u);
     const int64_t claim = claimed.Int(0, 0);
     Explain("SELECT start_claim($1, $2, 1, 1)", {claim, incarnation});
@@ -544,12 +547,15 @@ class PlansTest : public PgBoardTest {
     Explain(
         "SELECT apply_batch($1, 1, 1, '{j5,z1}', '{t,t}', '{4,1}', '{2,1}', '{0,0}', '{0,0}', "
         "'{5,-1}', '{\"\",r}', '{a,b}', '{a,b}', '{1,2}', '{1,2}', '{NULL,k}', '{NULL,NULL}', "
-        "'{1,2}', '{j5}', '{1}', '{e}')",
+        "'{1,2}', '{j5}', '{1}', '{e}', '{z1}', '{blob/t/1}')",
         {incarnation});
+    Explain("SELECT * FROM changes_since(0, '{0}', '{0}', 64)", {});
+    Explain("SELECT record FROM job WHERE job_id = ANY ($1)", {TextArray{"j1", "j2"}});
     // The rows of apply_batch go again.
     RunScript(
         "DELETE FROM job WHERE job_id = 'z1'; DELETE FROM request; DELETE FROM job_event; "
         "DELETE FROM job_config; DELETE FROM job_queue WHERE job_id = 'z1'; "
+        "DELETE FROM job_input WHERE job_id = 'z1'; DELETE FROM change; "
         "UPDATE job SET revision = 1 WHERE job_id = 'j5'");
   }
 

@@ -9,6 +9,7 @@
 #include "compiler_core/base/status.h"
 #include "compiler_core/base/utf8.h"
 #include "server/jobs/service_error.h"
+#include "server/pg/content.h"
 
 namespace npuc::pg {
 namespace {
@@ -70,7 +71,7 @@ struct PgJobStore::Encoded {
 
 // The parameters of apply_batch, beside those of the lane.
 struct PgJobStore::Batch {
-  TextArray jobs, tenants, requests, event_jobs;
+  TextArray jobs, tenants, requests, event_jobs, input_jobs, inputs;
   OptionalTextArray flights, pins;
   IntArray states, revisions, old_seqs, last_seqs, ended, ranks, orders, dues, event_seqs;
   BytesArray records, configs, events;
@@ -98,6 +99,11 @@ struct PgJobStore::Batch {
     };
     flights.items.push_back(optional(job.flight_key()));
     pins.items.push_back(optional(job.spec.pinned_to));
+    const bool is_new = job.revision == 1 && !jobs::IsTerminal(job.state);
+    for (size_t i = 0; is_new && i < job.spec.inputs.size(); ++i) {
+      input_jobs.push_back(job.id);
+      inputs.push_back(BlobName(job.tenant, job.spec.inputs[i].sha256));
+    }
     for (const jobs::EventRecord& record : encoded.events) {
       event_jobs.push_back(job.id);
       event_seqs.push_back(record.last_seq);
@@ -254,12 +260,12 @@ absl::StatusOr<std::vector<int64_t>> PgJobStore::WriteOnce(const Batch& batch, b
   }
   const absl::StatusOr<Rows> rows = lane_.connection->Run(
       "SELECT apply_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, "
-      "$17, $18, $19, $20, $21)",
-      {lane_.incarnation, lane_.epoch,     lane_.commit_no + 1, batch.jobs,       batch.tenants,
-       batch.states,      batch.revisions, batch.old_seqs,      batch.last_seqs,  batch.ended,
-       batch.requests,    batch.records,   batch.configs,       batch.ranks,      batch.orders,
-       batch.flights,     batch.pins,      batch.dues,          batch.event_jobs, batch.event_seqs,
-       batch.events},
+      "$17, $18, $19, $20, $21, $22, $23)",
+      {lane_.incarnation, lane_.epoch,      lane_.commit_no + 1, batch.jobs,       batch.tenants,
+       batch.states,      batch.revisions,  batch.old_seqs,      batch.last_seqs,  batch.ended,
+       batch.requests,    batch.records,    batch.configs,       batch.ranks,      batch.orders,
+       batch.flights,     batch.pins,       batch.dues,          batch.event_jobs, batch.event_seqs,
+       batch.events,      batch.input_jobs, batch.inputs},
       options_.write_limit);
   if (rows.ok()) {
     ++lane_.commit_no;

@@ -1,5 +1,7 @@
 #include "server/pg/schema.h"
 
+#include <algorithm>
+#include <iterator>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
@@ -11,6 +13,10 @@ namespace {
 
 constexpr absl::Duration kReadLimit = absl::Seconds(5);
 constexpr absl::Duration kMigrateLimit = absl::Minutes(5);
+
+// From version 1 on, each to the next one.
+constexpr const char* kUpgrades[] = {kTables2Sql};
+static_assert(std::size(kUpgrades) == kSchemaVersion - 1);
 
 // 0: there is no schema.
 absl::StatusOr<int64_t> ReadVersion(Connection& connection) {
@@ -40,12 +46,15 @@ absl::Status Migrate(const ConnectionOptions& options) {
           .status());
   ASSIGN_OR_RETURN(const int64_t version, ReadVersion(*connection));
   if (version > kSchemaVersion) return IsNewer(version);
-  const std::string tables =
-      absl::StrCat("CREATE SCHEMA IF NOT EXISTS npuc;\n", kTablesSql,
-                   "INSERT INTO cluster (schema_version) VALUES (", kSchemaVersion, ");\n");
-  return connection->RunScript(
-      absl::StrCat("SET lock_timeout = '10s';\n", version == 0 ? tables : "", kFunctionsSql),
-      kMigrateLimit);
+  std::string script = "SET lock_timeout = '10s';\nCREATE SCHEMA IF NOT EXISTS npuc;\n";
+  if (version == 0) {
+    absl::StrAppend(&script, kTablesSql, "INSERT INTO cluster (schema_version) VALUES (1);\n");
+  }
+  for (int64_t next = std::max<int64_t>(version, 1); next < kSchemaVersion; ++next) {
+    absl::StrAppend(&script, kUpgrades[next - 1], "UPDATE cluster SET schema_version = ", next + 1,
+                    ";\n");
+  }
+  return connection->RunScript(absl::StrCat(script, kFunctionsSql), kMigrateLimit);
 }
 
 absl::Status CheckSchema(Connection& connection) {
@@ -68,6 +77,12 @@ absl::Status CheckSchema(Connection& connection) {
                      "npucd has accepted; turn it on"));
   }
   return absl::OkStatus();
+}
+
+bool HasStandby(Connection& connection) {
+  const absl::StatusOr<Rows> names =
+      connection.Run("SELECT current_setting('synchronous_standby_names')", {}, kReadLimit);
+  return names.ok() && !names->Text(0, 0).empty();
 }
 
 }  // namespace npuc::pg

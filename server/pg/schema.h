@@ -9,7 +9,7 @@
 namespace npuc::pg {
 
 // The version of tables and functions that this build makes and uses.
-inline constexpr int kSchemaVersion = 1;
+inline constexpr int kSchemaVersion = 2;
 
 // Makes the tables and functions in the schema `npuc` of a database, or brings older ones up to
 // kSchemaVersion; nothing where they have it. Two at once do no harm. FAILED_PRECONDITION: a newer
@@ -19,6 +19,10 @@ absl::Status Migrate(const ConnectionOptions& options);
 // FAILED_PRECONDITION, with what to do: no schema, another version, or a server that is set to lose
 // commits (fsync, full_page_writes or synchronous_commit is off).
 absl::Status CheckSchema(Connection& connection);
+
+// True: a commit waits for another server (synchronous_standby_names). Without one, the loss of the
+// server's disk is the loss of its jobs.
+bool HasStandby(Connection& connection);
 
 }  // namespace npuc::pg
 

@@ -17,10 +17,6 @@ namespace {
 using cache::BlobDigest;
 using cache::UploadState;
 
-std::string NameOf(absl::string_view scope, absl::string_view sha256) {
-  return absl::StrCat("blob/", scope, "/", sha256);
-}
-
 // Names from clients become names in the database only in these forms.
 bool AreNames(absl::string_view scope, absl::string_view sha256) {
   return cache::IsValidScope(scope) && cache::IsValidSha256(sha256);
@@ -30,7 +26,7 @@ bool AreNames(absl::string_view scope, absl::string_view sha256) {
 
 absl::Status SharedInputs::Share(absl::string_view scope, const cache::BlobRef& blob) {
   ASSIGN_OR_RETURN(const cache::UniqueFd file, cache::OpenFile(blob.path, O_RDONLY | O_NOFOLLOW));
-  return content_->Put(Content::Kind::kBlob, scope, NameOf(scope, blob.info.sha256),
+  return content_->Put(Content::Kind::kBlob, scope, BlobName(scope, blob.info.sha256),
                        blob.info.size_bytes, "", [&](uint64_t offset, size_t max_bytes) {
                          return cache::ReadUpToAt(file.get(), offset, max_bytes, blob.path);
                        });
@@ -49,7 +45,7 @@ absl::Status SharedInputs::Fetch(absl::string_view scope, absl::string_view sha2
   const absl::Status committed = local_->Commit(scope, digest).status();
   if (!absl::IsInvalidArgument(committed)) return committed;
   // Other bytes than those of its name: it must be uploaded again.
-  RETURN_IF_ERROR(content_->Remove(NameOf(scope, sha256)));
+  RETURN_IF_ERROR(content_->Remove(BlobName(scope, sha256)));
   return absl::NotFoundError(absl::StrCat("blob ", sha256, " is damaged in the shared store"));
 }
 
@@ -58,7 +54,7 @@ absl::StatusOr<cache::BlobRef> SharedInputs::Acquire(absl::string_view scope,
   absl::StatusOr<cache::BlobRef> held = local_->Acquire(scope, sha256);
   if ((!held.ok() && !absl::IsNotFound(held.status())) || !AreNames(scope, sha256)) return held;
   // A user of the blob keeps it for the other nodes.
-  ASSIGN_OR_RETURN(const auto found, content_->Find(NameOf(scope, sha256)));
+  ASSIGN_OR_RETURN(const auto found, content_->Find(BlobName(scope, sha256)));
   if (held.ok()) {
     if (!found.has_value()) RETURN_IF_ERROR(Share(scope, *held));
     return held;
@@ -74,7 +70,7 @@ absl::StatusOr<cache::BlobRef> SharedInputs::Acquire(absl::string_view scope,
 
 absl::StatusOr<bool> SharedInputs::IsShared(absl::string_view scope, const BlobDigest& digest) {
   if (!AreNames(scope, digest.sha256)) return false;
-  ASSIGN_OR_RETURN(const auto found, content_->Find(NameOf(scope, digest.sha256)));
+  ASSIGN_OR_RETURN(const auto found, content_->Find(BlobName(scope, digest.sha256)));
   return found.has_value() && found->bytes == digest.size_bytes;
 }
 
@@ -82,20 +78,48 @@ absl::StatusOr<std::vector<BlobDigest>> SharedInputs::FindMissing(
     absl::string_view scope, absl::Span<const BlobDigest> digests) {
   ASSIGN_OR_RETURN(std::vector<BlobDigest> missing, local_->FindMissing(scope, digests));
   std::vector<std::string> names;
-  for (const BlobDigest& digest : missing) names.push_back(NameOf(scope, digest.sha256));
+  for (const BlobDigest& digest : missing) names.push_back(BlobName(scope, digest.sha256));
   if (names.empty()) return missing;
   ASSIGN_OR_RETURN(const auto found, content_->FindAll(names));
   std::erase_if(missing, [&](const BlobDigest& digest) {
-    const auto shared = found.find(NameOf(scope, digest.sha256));
+    const auto shared = found.find(BlobName(scope, digest.sha256));
     return shared != found.end() && shared->second.bytes == digest.size_bytes;
   });
   return missing;
 }
 
+// Unneeded contents go for one that comes; what live jobs need stays.
+absl::Status SharedInputs::MakeRoom(absl::string_view scope, uint64_t size) {
+  if (scope == options_.own_scope) return absl::OkStatus();
+  const uint64_t limit =
+      options_.scope_limit == nullptr ? cache::BlobStore::kNoLimit : options_.scope_limit(scope);
+  if (limit != cache::BlobStore::kNoLimit) {
+    const uint64_t most = limit - std::min(limit, size);
+    ASSIGN_OR_RETURN(const uint64_t in_use, content_->MakeRoomIn(scope, most));
+    if (size > limit || in_use > most) {
+      return cache::OverScopeLimit(
+          cache::ScopeLimit::kBytes,
+          absl::StrCat(size, " bytes do not fit in the ", limit,
+                       " bytes that this tenant may store: its live jobs, and what it used in the "
+                       "last two hours, need ",
+                       in_use));
+    }
+  }
+  const uint64_t most = options_.max_bytes - std::min(options_.max_bytes, size);
+  ASSIGN_OR_RETURN(const uint64_t in_use, content_->MakeRoom(most));
+  if (size <= options_.max_bytes && in_use <= most) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("shared content: ", size, " bytes do not fit: ", in_use, " of ",
+                   options_.max_bytes, " bytes (--cluster-content-mib) are in use; try later"));
+}
+
 absl::StatusOr<UploadState> SharedInputs::BeginUpload(absl::string_view scope,
                                                       const BlobDigest& digest) {
   ASSIGN_OR_RETURN(const bool is_shared, IsShared(scope, digest));
-  if (!is_shared) return local_->BeginUpload(scope, digest);
+  if (!is_shared) {
+    if (AreNames(scope, digest.sha256)) RETURN_IF_ERROR(MakeRoom(scope, digest.size_bytes));
+    return local_->BeginUpload(scope, digest);
+  }
   return UploadState{.committed_bytes = digest.size_bytes, .complete = true};
 }
 

@@ -1,7 +1,10 @@
 #ifndef NPUC_SERVER_PG_SHARED_INPUTS_H_
 #define NPUC_SERVER_PG_SHARED_INPUTS_H_
 
+#include <cstdint>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cache/blob_store.h"
@@ -9,6 +12,16 @@
 #include "server/pg/content.h"
 
 namespace npuc::pg {
+
+struct SharedInputsOptions {
+  // The bound of all contents, results among them; what would exceed it is refused, as on a full
+  // disk.
+  uint64_t max_bytes = UINT64_MAX;
+  // The most that a scope may hold; null: no limit. Nothing is asked for `own_scope`, which is the
+  // program's own.
+  std::function<uint64_t(absl::string_view scope)> scope_limit = nullptr;
+  std::string own_scope = {};
+};
 
 // Uploads that every node can use: the BlobStore of a node, and a copy of its committed blobs in
 // Content. A blob that this node lacks is fetched when it is asked for, and its digests are
@@ -18,7 +31,8 @@ namespace npuc::pg {
 class SharedInputs : public cache::InputStore {
  public:
   // Both must outlive it.
-  SharedInputs(cache::InputStore* local, Content* content) : local_(local), content_(content) {}
+  SharedInputs(cache::InputStore* local, Content* content, SharedInputsOptions options = {})
+      : local_(local), content_(content), options_(std::move(options)) {}
 
   absl::StatusOr<cache::BlobRef> Acquire(absl::string_view scope,
                                          absl::string_view sha256) override;
@@ -40,11 +54,13 @@ class SharedInputs : public cache::InputStore {
 
  private:
   absl::Status Share(absl::string_view scope, const cache::BlobRef& blob);
+  absl::Status MakeRoom(absl::string_view scope, uint64_t size);
   absl::Status Fetch(absl::string_view scope, absl::string_view sha256, const Content::Info& info);
   absl::StatusOr<bool> IsShared(absl::string_view scope, const cache::BlobDigest& digest);
 
   cache::InputStore* const local_;
   Content* const content_;
+  const SharedInputsOptions options_;
   Mutex fetch_mutex_;  // one fetch at a time
 };
 
