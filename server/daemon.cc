@@ -1,5 +1,6 @@
 // Builds the daemon stage by stage; each stage exists only whole, and stands on those before it:
-// what every part uses, workers, stores, the job system, the fronts, what keeps it going.
+// what every part uses, workers, stores, the home of jobs, the job system, the fronts, what keeps
+// it going.
 #include "server/daemon.h"
 
 #include <signal.h>
@@ -28,6 +29,7 @@
 #include "server/executor/lifecycle.h"
 #include "server/fronts.h"
 #include "server/http/health_endpoint.h"
+#include "server/job_home.h"
 #include "server/job_system.h"
 #include "server/log/audit_log.h"
 #include "server/monitor.h"
@@ -90,6 +92,7 @@ class Daemon {
   absl::Status ReadTenants();
   absl::Status TakeDataDir();
   absl::Status StartHealth();
+  absl::Status OpenStores();
   absl::Status StartJobSystem();
   absl::Status StartAdmin();
   api::ApiDependencies Dependencies();
@@ -121,6 +124,7 @@ class Daemon {
   std::unique_ptr<auth::TenantRules> rules_;
   std::unique_ptr<WorkerFleet> fleet_;
   std::unique_ptr<Stores> stores_;
+  std::unique_ptr<JobHome> home_;
   std::unique_ptr<executor::UsageBook> usage_;
   std::unique_ptr<JobSystem> system_;
   std::unique_ptr<log::AuditLog> audit_;
@@ -140,6 +144,7 @@ absl::Status Daemon::Start() {
   RETURN_IF_ERROR(ClearPortFile(context_.flags.port_file));
   readiness_.Set("recovery", absl::UnavailableError("the stores are opened and jobs recovered"));
   RETURN_IF_ERROR(StartHealth());
+  RETURN_IF_ERROR(OpenStores());
   RETURN_IF_ERROR(StartJobSystem());
   RETURN_IF_ERROR(StartAdmin());
   ASSIGN_OR_RETURN(fronts_, Fronts::Start(context_, Dependencies()));
@@ -206,13 +211,19 @@ absl::Status Daemon::StartHealth() {
 }
 
 // The workers first: a host that cannot run them says so before the stores are opened.
-absl::Status Daemon::StartJobSystem() {
+absl::Status Daemon::OpenStores() {
   ASSIGN_OR_RETURN(fleet_, WorkerFleet::Start(context_));
   ASSIGN_OR_RETURN(stores_, Stores::Open(context_));
+  ASSIGN_OR_RETURN(home_, context_.flags.cluster.empty() ? OpenLocalHome(context_, *stores_)
+                                                         : OpenClusterHome(context_, *stores_));
+  return absl::OkStatus();
+}
+
+absl::Status Daemon::StartJobSystem() {
   ASSIGN_OR_RETURN(const std::optional<int64_t> epoch, SourceDateEpoch());
   ASSIGN_OR_RETURN(
       usage_, executor::UsageBook::Open(context_.data_dir + "/usage", [] { return absl::Now(); }));
-  system_ = std::make_unique<JobSystem>(context_, *stores_, *fleet_, usage_.get(), epoch);
+  system_ = std::make_unique<JobSystem>(context_, *home_, *fleet_, usage_.get(), epoch);
   sampler_.Add([this](observe::Metrics& metrics) {
     system_->Sample(metrics);
     fleet_->Sample(metrics);
@@ -224,9 +235,9 @@ absl::Status Daemon::StartJobSystem() {
 absl::Status Daemon::StartAdmin() {
   ASSIGN_OR_RETURN(audit_, log::AuditLog::Open({.dir = context_.data_dir + "/audit",
                                                 .now = [] { return absl::Now(); }}));
-  ASSIGN_OR_RETURN(dispatch_, executor::DispatchSwitch::Open(
-                                  context_.data_dir + "/dispatch_paused",
-                                  [this](bool paused) { system_->board.SetPaused(paused); }));
+  ASSIGN_OR_RETURN(
+      dispatch_, executor::DispatchSwitch::Open(context_.data_dir + "/dispatch_paused",
+                                                [this](bool paused) { home_->SetPaused(paused); }));
   if (dispatch_->Get().paused) {
     context_.log->Warning("dispatch is paused: no job is started",
                           {{"since", absl::FormatTime(dispatch_->Get().since)},
@@ -274,9 +285,10 @@ void Daemon::StartDispatching() {
 
 void Daemon::StartMonitor() {
   canary_ = std::make_unique<executor::Canary>(
-      executor::Canary::Options{.steady_now = SteadyNow,
+      executor::Canary::Options{.owner = home_->name(),
+                                .steady_now = SteadyNow,
                                 .is_stopping = [this] { return stopping_.load(); }},
-      &system_->submission, stores_->blobs.get(), &system_->jobs, &metrics_);
+      &system_->submission, home_->inputs(), &system_->jobs, &metrics_);
   constexpr uint64_t kMiB = uint64_t{1} << 20;
   const Flags& flags = context_.flags;
   monitor_ = std::make_unique<Monitor>(
@@ -288,7 +300,12 @@ void Daemon::StartMonitor() {
                      .disk_reserve_bytes = context_.DiskReserveBytes(),
                      .memory_limit_bytes = static_cast<uint64_t>(flags.memory_mib) * kMiB,
                      .worker_health = [this] { return fleet_->pool->Health(); },
-                     .probe_stores = [this] { return stores_->Probe(); },
+                     .probe_stores =
+                         [this] {
+                           absl::Status probed = home_->Probe();
+                           probed.Update(stores_->Probe());
+                           return probed;
+                         },
                      .run_canary = [this] { return canary_->Run(); },
                      .canary_period = absl::Seconds(flags.canary_seconds),
                      .on_memory = [this](bool over) { lifecycle_.SetOverMemory(over); },
@@ -367,7 +384,7 @@ void Daemon::Reload() {
     context_.log->Error("the tenants file is no good; the old one stays in force",
                         {{"error", error}});
   } else if (changed.ok() && *changed) {
-    system_->queue.RefreshPolicies();
+    home_->RefreshPolicies();
     context_.log->Info("the tenants file has changed",
                        {{"tenants", absl::StrCat(authenticator_->directory()->tenants().size())}});
   }
@@ -401,6 +418,7 @@ void Daemon::Drain() {
     lifecycle_.Enter(executor::Lifecycle::Phase::kDraining);
   }
   if (context_.hooks.pause) context_.hooks.pause("shutdown");
+  home_->Drain();
   if (!dispatcher_->Stop(all * (1.0 - kHandBackShare - kGoodbyeShare))) {
     context_.log->Warning("jobs still run; they go back to the queue");
     system_->runner.SetDraining();
@@ -414,6 +432,7 @@ void Daemon::Drain() {
     absl::SleepFor(kGoodbyeLook);
   }
   fleet_->pool->Shutdown();
+  home_->Leave();
   SaveUsage();
 }
 
@@ -437,6 +456,14 @@ int RunDaemon(int argc, const char* const* argv, const DaemonHooks& hooks) {
     const std::string token = auth::NewToken();
     std::cout << "token (for the client's --token-file): " << token << "\n"
               << "token_sha256 (for the tenants file):   " << Sha256Hex(token) << "\n";
+    return 0;
+  }
+  if (flags->migrate) {
+    if (const absl::Status migrated = MigrateCluster(*flags); !migrated.ok()) {
+      std::cerr << "npucd: " << migrated.message() << "\n";
+      return 1;
+    }
+    std::cout << "the tables of npucd are there\n";
     return 0;
   }
   // The files that it makes hold models of tenants: its user's alone, whatever started it.

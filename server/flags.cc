@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -39,9 +40,14 @@ constexpr absl::string_view kValueOptions[] = {"--data-dir",
                                                "--blob-mib",
                                                "--tenant-blob-mib",
                                                "--tenant-uploads",
-                                               "--upload-idle-seconds"};
+                                               "--upload-idle-seconds",
+                                               "--cluster",
+                                               "--cluster-secret-file",
+                                               "--cluster-content-mib",
+                                               "--node-name",
+                                               "--node-ttl-seconds"};
 constexpr absl::string_view kSwitches[] = {"--insecure", "--shared-cache", "--new-token",
-                                           "--version", "--help"};
+                                           "--version",  "--help",         "--migrate"};
 constexpr absl::string_view kUnsupported[] = {"--config"};
 constexpr int kMaxWorkers = 256;
 
@@ -101,6 +107,13 @@ absl::Status SetValue(Flags& flags, absl::string_view name, absl::string_view va
   if (name == "--tls-key") flags.tls_key = std::string(value);
   if (name == "--client-ca") flags.client_ca = std::string(value);
   if (name == "--tenants") flags.tenants = std::string(value);
+  if (name == "--cluster") flags.cluster = std::string(value);
+  if (name == "--cluster-secret-file") flags.cluster_secret_file = std::string(value);
+  if (name == "--node-name") flags.node_name = std::string(value);
+  if (name == "--cluster-content-mib") {
+    return SetNumber(name, value, 1, 1 << 30, flags.cluster_content_mib);
+  }
+  if (name == "--node-ttl-seconds") return SetNumber(name, value, 2, 3600, flags.node_ttl_seconds);
   if (name == "--sandbox") return SetSandbox(flags, value);
   if (name == "--cgroup") return SetCgroup(flags, value);
   if (name == "--workers") return SetNumber(name, value, 1, kMaxWorkers, flags.workers);
@@ -170,7 +183,33 @@ absl::Status CheckSecurity(const Flags& flags) {
   return absl::OkStatus();
 }
 
+// Names stand in logs, metrics and the database.
+bool IsNodeName(absl::string_view name) {
+  constexpr size_t kMaxBytes = 128;
+  return name.size() <= kMaxBytes && std::all_of(name.begin(), name.end(), [](unsigned char c) {
+           return absl::ascii_isalnum(c) || c == '-' || c == '_' || c == '.';
+         });
+}
+
+absl::Status CheckCluster(const Flags& flags) {
+  if (flags.cluster.empty()) {
+    const bool any =
+        flags.migrate || !flags.cluster_secret_file.empty() || !flags.node_name.empty();
+    if (!any) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        "--migrate, --cluster-secret-file and --node-name need --cluster "
+        "postgres://USER@HOST:PORT/DATABASE");
+  }
+  if (IsNodeName(flags.node_name)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--node-name '", Printable(flags.node_name),
+                   "' has other characters than letters, digits, '-', '_' and '.', or more than "
+                   "128"));
+}
+
 absl::Status Check(Flags& flags) {
+  RETURN_IF_ERROR(CheckCluster(flags));
+  if (flags.migrate) return absl::OkStatus();
   if (flags.data_dir.empty()) return absl::InvalidArgumentError("--data-dir DIR is required");
   RETURN_IF_ERROR(CheckSecurity(flags));
   RETURN_IF_ERROR(CheckAddress("--listen", flags.listen));
@@ -229,6 +268,8 @@ absl::StatusOr<Flags> ParseFlags(int argc, const char* const* argv) {
       flags.help = true;
     } else if (argument == "--new-token") {
       flags.new_token = true;
+    } else if (argument == "--migrate") {
+      flags.migrate = true;
     } else if (argument == "--version") {
       flags.version = true;
     } else {
@@ -287,6 +328,19 @@ std::string FlagsHelp() {
          "  --cgroup MODE       limits for all workers together by cgroup v2: auto (where the "
          "host\n"
          "                      has it, else a warning; default), require or off\n"
+         "  --cluster URL       share jobs, uploads and results with other npucds by a "
+         "PostgreSQL:\n"
+         "                      postgres://USER@HOST:PORT/DATABASE, without a password. The data\n"
+         "                      directory is a cache then (deploy/OPERATIONS.md, \"Cluster\")\n"
+         "  --cluster-secret-file FILE  the first line is the password (default: PGPASSFILE)\n"
+         "  --migrate           makes or upgrades the tables of --cluster, and ends\n"
+         "  --node-name NAME    of this npucd among the others, the same after a restart "
+         "(default:\n"
+         "                      made once, and kept in the data directory)\n"
+         "  --node-ttl-seconds N  an npucd that is silent for so long is dead to the others, "
+         "which\n"
+         "                      take its jobs over (default: 10)\n"
+         "  --cluster-content-mib N  uploads and results kept in PostgreSQL (default: 51200)\n"
          "  --port-file FILE    gets grpc=, http= and web=HOST:PORT lines once it serves; until "
          "then\n"
          "                      there is none\n"

@@ -43,16 +43,22 @@ struct Flags {
   // Limits for all workers together: refuse to start without, say so and go on, or do not try.
   enum class Cgroup : uint8_t { kAuto, kRequire, kOff };
   Cgroup cgroup = Cgroup::kAuto;
+  std::string cluster;              // URL of a PostgreSQL that daemons share; empty: none
+  std::string cluster_secret_file;  // its password; empty: as libpq finds one
+  std::string node_name;            // among the daemons of a cluster; empty: made once
+  int cluster_content_mib = 51200;  // uploads and results that are kept in PostgreSQL
+  int node_ttl_seconds = 10;        // a node that is silent for so long is dead to the others
   std::string port_file;
   bool help = false;
   bool version = false;
   bool new_token = false;
+  bool migrate = false;  // make or upgrade the tables of --cluster, and end
 };
 
 // `--name value` or `--name=value`. INVALID_ARGUMENT names what is wrong, options of later versions
-// included (--config): none is silently ignored. Without --help, --version and --new-token the
-// result can be served: --data-dir is given; and either --insecure and loopback addresses, or a
-// certificate with its key and a tenants file.
+// included (--config): none is silently ignored. Without --help, --version, --new-token
+// and --migrate the result can be served: --data-dir is given; and either --insecure and loopback
+// addresses, or a certificate with its key and a tenants file.
 absl::StatusOr<Flags> ParseFlags(int argc, const char* const* argv);
 
 std::string FlagsHelp();

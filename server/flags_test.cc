@@ -42,6 +42,26 @@ TEST(FlagsTest, DefaultsCanBeServed) {
   EXPECT_TRUE(Parse({"--data-dir", "/d", "--insecure", "--shared-cache"})->shared_cache);
 }
 
+TEST(FlagsTest, AClusterNeedsItsUrl) {
+  const auto flags = Parse({"--data-dir", "/d", "--insecure", "--cluster=postgres://npucd@db/npuc",
+                            "--cluster-secret-file", "/s", "--node-name", "rack-1.a",
+                            "--node-ttl-seconds=5", "--cluster-content-mib", "100"});
+  ASSERT_TRUE(flags.ok()) << flags.status();
+  EXPECT_EQ(flags->cluster, "postgres://npucd@db/npuc");
+  EXPECT_EQ(flags->cluster_secret_file, "/s");
+  EXPECT_EQ(flags->node_name, "rack-1.a");
+  EXPECT_EQ(flags->node_ttl_seconds, 5);
+  EXPECT_EQ(flags->cluster_content_mib, 100);
+  // Nothing is served.
+  EXPECT_TRUE(Parse({"--migrate", "--cluster", "postgres://db/npuc"})->migrate);
+  EXPECT_THAT(ErrorOf({"--migrate"}), HasSubstr("need --cluster"));
+  EXPECT_THAT(ErrorOf({"--data-dir", "/d", "--insecure", "--node-name", "a"}),
+              HasSubstr("need --cluster"));
+  EXPECT_THAT(ErrorOf({"--data-dir", "/d", "--insecure", "--cluster", "x", "--node-name", "a b"}),
+              HasSubstr("--node-name 'a b'"));
+  EXPECT_THAT(ErrorOf({"--node-ttl-seconds", "1"}), HasSubstr("2 to 3600"));
+}
+
 TEST(FlagsTest, WhatIsWrongIsNamed) {
   EXPECT_THAT(ErrorOf({"--insecure"}), HasSubstr("--data-dir"));
   EXPECT_THAT(ErrorOf({"--data-dir", "/d"}), HasSubstr("or --insecure to serve this machine"));

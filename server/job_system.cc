@@ -17,26 +17,11 @@ namespace npuc::daemon {
 namespace {
 
 constexpr size_t kConfigMemoBytes = size_t{8} << 20;
-// A lease that its holder did not renew for so long is lost.
-constexpr absl::Duration kLeaseTtl = absl::Minutes(5);
-// One place in so many of --max-queued is kept for tenants with nothing queued.
-constexpr int kKeptForIdle = 10;
-
-scheduler::FairQueueOptions QueueOptions(const DaemonContext& context) {
-  return {.max_queued = context.flags.max_queued,
-          .kept_for_idle = context.flags.max_queued / kKeptForIdle,
-          .slots = context.flags.workers,
-          .policy = [rules = context.rules](absl::string_view tenant) {
-            const auth::TenantQuota quota = rules->QuotaOf(tenant);
-            return scheduler::TenantPolicy{.weight = static_cast<double>(rules->WeightOf(tenant)),
-                                           .max_queued = quota.queued_jobs.value_or(0),
-                                           .max_running = quota.running_jobs.value_or(0)};
-          }};
-}
-
-jobs::JobServiceOptions ServiceOptions(const DaemonContext& context, std::mt19937_64& random) {
-  return {.now = [] { return absl::Now(); },
-          .steady_now = SteadyNow,
+jobs::JobServiceOptions ServiceOptions(const DaemonContext& context, JobHome& home,
+                                       std::mt19937_64& random) {
+  return {.owner = home.name(),
+          .now = [&home] { return home.Now(); },
+          .steady_now = [&home] { return home.Steady(); },
           .random = [&random] { return random(); },
           .retry = {},
           .lease_ttl = kLeaseTtl,
@@ -92,29 +77,27 @@ executor::UploadsOptions OptionsOfUploads(const DaemonContext& context) {
 
 }  // namespace
 
-JobSystem::JobSystem(const DaemonContext& daemon, Stores& stores, WorkerFleet& fleet,
+JobSystem::JobSystem(const DaemonContext& daemon, JobHome& job_home, WorkerFleet& fleet,
                      executor::UsageBook* usage_book,
                      std::optional<int64_t> model_info_time_seconds)
     : context(daemon),
-      inputs(stores.blobs.get()),
+      home(job_home),
       configs(ParseConfig, kConfigMemoBytes),
       bundles({.dir = context.data_dir + "/bundles"}),
-      store(stores.jobs.get(), context.metrics, context.watchdog, SteadyNow),
+      store(home.store(), context.metrics, context.watchdog, SteadyNow),
       indexed(&store, &index),
-      queue(QueueOptions(context)),
-      board(&queue, kLeaseTtl),
-      jobs(ServiceOptions(context, random), &indexed, &board),
+      jobs(ServiceOptions(context, home, random), &indexed, home.board()),
       usage(usage_book),
       workers(fleet.runner.get(), &jobs, usage),
-      runner(RunnerOptions(context, configs, bundles, model_info_time_seconds), &jobs, inputs,
-             stores.artifacts.get(), &workers, context.log),
-      submission(OptionsOfSubmission(context, configs), &jobs, inputs, stores.artifacts.get(),
-                 &holds),
+      runner(RunnerOptions(context, configs, bundles, model_info_time_seconds), &jobs,
+             home.inputs(), home.results(), &workers, context.log),
+      submission(OptionsOfSubmission(context, configs), &jobs, home.inputs(), home.results(),
+                 // A shared store keeps the inputs of live jobs itself.
+                 home.store()->is_shared() ? nullptr : &holds),
       inspections({.work_dir = context.data_dir + "/work", .is_stopping = context.is_stopping},
-                  inputs, fleet.runner.get()),
-      uploads(inputs, OptionsOfUploads(context)),
-      downloads(stores.artifacts.get(),
-                [this](const jobs::Job& job) { return runner.Remake(job); }) {
+                  home.inputs(), fleet.runner.get()),
+      uploads(home.inputs(), OptionsOfUploads(context)),
+      downloads(home.results(), [this](const jobs::Job& job) { return runner.Remake(job); }) {
   jobs.SetEndListener([this](const jobs::Job& job) { OnJobEnded(job); });
   jobs.SetAbandonListener([this](const jobs::Lease& lease) { runner.Abandon(lease); });
 }
@@ -126,12 +109,18 @@ absl::Status JobSystem::CleanWorkDir() {
 }
 
 absl::Status JobSystem::Recover() {
+  RETURN_IF_ERROR(home.Follow({.on_jobs = [this](const auto& changed) { OnJobsChanged(changed); },
+                               .on_gap =
+                                   [this] {
+                                     jobs.hub().NotifyAll();
+                                     StartIndexing();
+                                   }}));
   int64_t recovered = 0;
   RETURN_IF_ERROR(jobs.Recover([&](const jobs::LiveJob& job) {
     ++recovered;
     executor::InputHolds::Holds held;
     for (const std::string& sha256 : job.input_sha256s) {
-      auto input = inputs->Acquire(job.tenant, sha256);
+      auto input = home.inputs()->Acquire(job.tenant, sha256);
       if (input.ok()) held.push_back(std::move(input->hold));
     }
     holds.Add(job.id, std::move(held));
@@ -153,11 +142,18 @@ void JobSystem::StartIndexing() {
 }
 
 void JobSystem::Sample(observe::Metrics& metrics) {
-  for (const auto& [tenant, counts] : queue.Counts()) {
+  for (const auto& [tenant, counts] : home.CountsByTenant()) {
     metrics.Set(observe::Metric::kJobs, {tenant, "queued"}, static_cast<double>(counts.queued));
     metrics.Set(observe::Metric::kJobs, {tenant, "running"}, static_cast<double>(counts.running));
   }
   metrics.Set(observe::Metric::kWatchers, {}, static_cast<double>(jobs.hub().subscription_count()));
+}
+
+void JobSystem::OnJobsChanged(const std::vector<jobs::Job>& changed) {
+  for (const jobs::Job& job : changed) {
+    index.Put(job);
+    jobs.hub().Notify(job.id);
+  }
 }
 
 void JobSystem::OnJobEnded(const jobs::Job& job) {
@@ -190,7 +186,7 @@ std::vector<api::AdminControls::TenantNow> JobSystem::Tenants(
   std::map<std::string, api::AdminControls::TenantNow> found;
   const std::shared_ptr<const auth::TenantDirectory> directory = authenticator.directory();
   for (const auto& [name, tenant] : directory->tenants()) found[name].tenant = tenant;
-  for (const auto& [name, counts] : queue.Counts()) {
+  for (const auto& [name, counts] : home.CountsByTenant()) {
     if (name == executor::Canary::kTenant) continue;
     api::AdminControls::TenantNow& now = found[name];
     now.tenant.name = name;

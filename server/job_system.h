@@ -19,13 +19,11 @@
 #include "server/executor/transfers.h"
 #include "server/executor/usage_book.h"
 #include "server/executor/usage_worker.h"
+#include "server/job_home.h"
 #include "server/jobs/indexed_job_store.h"
 #include "server/jobs/job_index.h"
 #include "server/jobs/job_service.h"
-#include "server/jobs/local_board.h"
 #include "server/jobs/observed_job_store.h"
-#include "server/scheduler/fair_queue.h"
-#include "server/stores.h"
 #include "server/worker_fleet.h"
 
 namespace npuc::daemon {
@@ -34,38 +32,37 @@ namespace npuc::daemon {
 inline constexpr absl::Duration kDefaultTimeout = absl::Hours(1);
 
 // Everything between a request and its stored result; the fronts bring requests, the dispatcher
-// runs what waits. `context`, `stores`, `fleet` and `usage` must outlive
-// it.
+// runs what waits. `context`, `home`, `fleet` and `usage` must outlive it.
 struct JobSystem {
   // model_info_time_seconds: SOURCE_DATE_EPOCH, where it is set.
-  JobSystem(const DaemonContext& context, Stores& stores, WorkerFleet& fleet,
+  JobSystem(const DaemonContext& context, JobHome& home, WorkerFleet& fleet,
             executor::UsageBook* usage, std::optional<int64_t> model_info_time_seconds);
   JobSystem(const JobSystem&) = delete;
   JobSystem& operator=(const JobSystem&) = delete;
 
   // Deletes what runs of an earlier process left.
   absl::Status CleanWorkDir();
-  // Takes the stored jobs back. Before the first run.
+  // Takes the stored jobs back, and follows the changes of other daemons. Before the first run.
   absl::Status Recover();
   // Fills the index, beside everything else; the thread ends with the process.
   void StartIndexing();
   void Sample(observe::Metrics& metrics);
   void OnJobEnded(const jobs::Job& job);
+  // By other daemons.
+  void OnJobsChanged(const std::vector<jobs::Job>& changed);
   // Those of the tenants file, and those with jobs; by name.
   std::vector<api::AdminControls::TenantNow> Tenants(
       const auth::Authenticator& authenticator) const;
 
   const DaemonContext& context;
+  JobHome& home;
   std::mt19937_64 random{std::random_device{}()};
-  cache::InputStore* const inputs;
   executor::InputHolds holds;
   executor::ConfigMemo configs;
   executor::FailureBundles bundles;
   jobs::ObservedJobStore store;
   jobs::JobIndex index;
   jobs::IndexedJobStore indexed;
-  scheduler::FairQueue queue;
-  jobs::LocalBoard board;
   jobs::JobService jobs;
   executor::UsageBook* const usage;
   executor::UsageWorkers workers;

@@ -5,11 +5,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <random>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -97,6 +99,38 @@ absl::StatusOr<std::optional<int64_t>> SourceDateEpoch() {
         absl::StrCat("SOURCE_DATE_EPOCH '", text, "' is not a number of seconds since 1970"));
   }
   return seconds;
+}
+
+absl::StatusOr<std::string> ReadSecret(const std::string& path) {
+  constexpr size_t kMaxBytes = 1024;
+  const auto refuse = [&](absl::string_view why) {
+    return absl::InvalidArgumentError(absl::StrCat("--cluster-secret-file '", path, "': ", why));
+  };
+  struct stat info = {};
+  if (stat(path.c_str(), &info) != 0) return refuse(std::strerror(errno));
+  if ((info.st_mode & S_IRWXO) != 0) {
+    return refuse("other users may read it; take their rights away (chmod o= FILE)");
+  }
+  std::ifstream in(path);
+  std::string text(kMaxBytes + 1, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(in.gcount()));
+  if (text.size() > kMaxBytes) return refuse("it is larger than a password of 1024 bytes");
+  text.resize(std::min(text.size(), text.find_first_of("\r\n\0", 0, 3)));
+  if (text.empty()) return refuse("its first line, the password, is empty");
+  return text;
+}
+
+absl::StatusOr<std::string> KeptNodeName(const std::string& data_dir) {
+  const std::string path = data_dir + "/node_name";
+  std::string name;
+  if (std::ifstream in(path); in >> name) return name;
+  char host[256] = {};
+  gethostname(host, sizeof(host) - 1);
+  std::random_device random;
+  name = absl::StrCat(host, "-", absl::Hex(random(), absl::kZeroPad8));
+  RETURN_IF_ERROR(WritePortFile(path, name + "\n"));
+  return name;
 }
 
 std::string BesideThisProgram(const char* name) {

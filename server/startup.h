@@ -30,6 +30,14 @@ absl::Status ClearPortFile(const std::string& path);
 // SOURCE_DATE_EPOCH, as reproducible builds have it; nullopt where it is not set.
 absl::StatusOr<std::optional<int64_t>> SourceDateEpoch();
 
+// The first line of a file with a password, without its end. INVALID_ARGUMENT: it cannot be read,
+// is empty or too long, or users beside its owner and group may read it. No error has its text.
+absl::StatusOr<std::string> ReadSecret(const std::string& path);
+
+// The name of this daemon among others, where none was given: made of the machine's name at the
+// first start, and kept in the data directory.
+absl::StatusOr<std::string> KeptNodeName(const std::string& data_dir);
+
 // npuc-worker is beside npucd, in a build the dashboard's files are, too.
 std::string BesideThisProgram(const char* name);
 // Where it is installed (cmake/install.cmake) it is among the files that do not run.

@@ -1,8 +1,11 @@
 #include "server/startup.h"
 
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include <filesystem>
+#include <fstream>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
@@ -59,6 +62,37 @@ TEST_F(DataDirTest, APartThatIsALinkIsRefused) {
   const absl::Status status = LockDataDir(dir, &is_new_);
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()), HasSubstr("/work is a symbolic link"));
+}
+
+TEST_F(DataDirTest, ANodeKeepsItsName) {
+  const auto name = KeptNodeName(root_);
+  ASSERT_TRUE(name.ok()) << name.status();
+  EXPECT_GT(name->size(), 9u);
+  EXPECT_EQ(*KeptNodeName(root_), *name);
+  const std::string other = root_ + "/other";
+  std::filesystem::create_directory(other);
+  EXPECT_NE(*KeptNodeName(other), *name);
+}
+
+TEST_F(DataDirTest, ASecretIsTheFirstLineOfAFileThatOthersCannotRead) {
+  const std::string path = root_ + "/secret";
+  const auto read = [&](absl::string_view text, mode_t mode) {
+    std::ofstream(path, std::ios::trunc) << text;
+    chmod(path.c_str(), mode);
+    return ReadSecret(path);
+  };
+  EXPECT_EQ(*read("s3 cret\nmore\n", 0600), "s3 cret");
+  EXPECT_EQ(*read("s3cret", 0440), "s3cret");
+  for (const auto& [text, mode] : {std::pair<std::string, mode_t>("s3cret", 0644),
+                                   {"", 0600},
+                                   {"\n", 0600},
+                                   {std::string(5000, 's'), 0600}}) {
+    const absl::Status status = read(text, mode).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(status.ToString(), HasSubstr(path));
+    EXPECT_THAT(status.ToString(), ::testing::Not(HasSubstr("s3cret")));
+  }
+  EXPECT_EQ(ReadSecret(root_ + "/none").status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

@@ -36,19 +36,10 @@ absl::StatusOr<std::unique_ptr<Stores>> Stores::Open(const DaemonContext& contex
                                   }});
   RETURN_IF_ERROR(WithAdvice(artifacts.status(), "delete it: jobs compile again"));
   stores->artifacts = *std::move(artifacts);
-  auto jobs = jobs::RocksDbJobStore::Open(context.data_dir + "/jobs");
-  RETURN_IF_ERROR(WithAdvice(jobs.status(),
-                             "put the data directory's backup in its place, or "
-                             "delete it, and its jobs with it, to begin anew"));
-  stores->jobs = *std::move(jobs);
   return stores;
 }
 
-absl::Status Stores::Probe() const {
-  absl::Status probed = jobs->Probe();
-  probed.Update(artifacts->Probe());
-  return probed;
-}
+absl::Status Stores::Probe() const { return artifacts->Probe(); }
 
 void Stores::Sample(observe::Metrics& metrics) const {
   const auto set = [&](observe::Metric metric, uint64_t value) {

@@ -270,7 +270,7 @@ absl::StatusOr<jobs::JobService::Submitted> Submission::AnswerUnprepared(
 }
 
 void Submission::HoldInputs(const jobs::Job& job, InputHolds::Holds holds) {
-  if (jobs::IsTerminal(job.state)) return;
+  if (holds_ == nullptr || jobs::IsTerminal(job.state)) return;
   holds_->Add(job.id, std::move(holds));
   // It may have ended in between, and then nobody else lets go.
   const auto now = jobs_->Get(job.id);

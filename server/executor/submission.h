@@ -69,7 +69,7 @@ struct SubmissionOptions {
 // Thread-safe.
 class Submission {
  public:
-  // All must outlive this.
+  // All must outlive this. holds: null where `inputs` itself keeps the inputs of live jobs.
   Submission(SubmissionOptions options, jobs::JobService* jobs, cache::InputStore* inputs,
              cache::ResultCache* cache, InputHolds* holds);
 
