@@ -62,22 +62,6 @@ absl::Status CallOnce(const ClientOptions& options, Stub& stub, Prepare prepare,
   return call.Status(status);
 }
 
-// The same, tried again as the policy says; only for calls that may be repeated.
-template <typename Stub, typename Prepare, typename Request, typename Response>
-absl::Status CallRetried(const ClientOptions& options, bool& had_contact, Stub& stub,
-                         Prepare prepare, const Request& request, Response& response) {
-  Retrier retrier(options.retry, had_contact);
-  while (true) {
-    const absl::Status status = CallOnce(options, stub, prepare, request, response);
-    if (status.ok()) {
-      had_contact = true;
-      return status;
-    }
-    const absl::Status verdict = retrier.Wait(status);
-    if (!verdict.ok()) return verdict;
-  }
-}
-
 }  // namespace npuc::client
 
 #endif  // NPUC_CLIENT_LIB_CALL_H_

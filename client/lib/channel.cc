@@ -16,6 +16,9 @@ namespace {
 
 constexpr int kMaxReceiveBytes = 64 << 20;
 constexpr int kConnectTimeoutMs = 10000;
+// Where there is another server to go on with.
+constexpr int kConnectTimeoutOfManyMs = 2000;
+constexpr size_t kMaxServers = 64;
 constexpr size_t kMaxTokenBytes = 4096;
 constexpr size_t kMaxPemBytes = 4 << 20;
 
@@ -47,7 +50,7 @@ absl::string_view HostOf(absl::string_view server) {
   return plain ? host : "";
 }
 
-absl::Status CheckToken(const ClientOptions& options) {
+absl::Status CheckToken(const ClientOptions& options, const std::string& server) {
   if (options.token.empty()) return absl::OkStatus();
   const bool printable = std::all_of(options.token.begin(), options.token.end(),
                                      [](unsigned char c) { return absl::ascii_isgraph(c); });
@@ -55,9 +58,9 @@ absl::Status CheckToken(const ClientOptions& options) {
     return absl::InvalidArgumentError(
         "the token is not one line of printable characters, at most 4096");
   }
-  if (!options.tls && options.ca_file.empty() && !IsLoopback(options.server)) {
+  if (!options.tls && options.ca_file.empty() && !IsLoopback(server)) {
     return absl::FailedPreconditionError(
-        absl::StrCat("refusing to send a token unencrypted to ", Printable(options.server),
+        absl::StrCat("refusing to send a token unencrypted to ", Printable(server),
                      "; use TLS (--tls, or --ca FILE for a private certificate authority)"));
   }
   return absl::OkStatus();
@@ -109,24 +112,47 @@ bool IsLoopback(absl::string_view server) {
          });
 }
 
-absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const ClientOptions& options) {
-  if (!absl::StartsWith(options.server, "unix:") && HostOf(options.server).empty()) {
+namespace {
+
+absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(
+    const ClientOptions& options, const std::string& server, int connect_timeout_ms,
+    const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
+  if (!absl::StartsWith(server, "unix:") && HostOf(server).empty()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the server '", Printable(options.server), "' is not of the form HOST:PORT"));
+        absl::StrCat("the server '", Printable(server), "' is not of the form HOST:PORT"));
   }
-  RETURN_IF_ERROR(CheckToken(options));
-  ASSIGN_OR_RETURN(std::shared_ptr<grpc::ChannelCredentials> credentials, MakeCredentials(options));
+  RETURN_IF_ERROR(CheckToken(options, server));
   grpc::ChannelArguments arguments;
   arguments.SetServiceConfigJSON(kServiceConfig);
   arguments.SetMaxReceiveMessageSize(kMaxReceiveBytes);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
   // By its name a pause, in truth also how long one attempt to connect may take.
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectTimeoutMs);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, connect_timeout_ms);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   // Connections are this client's own, so that one Client's trouble is not another's.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  if (IsLoopback(options.server)) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  return grpc::CreateCustomChannel(options.server, credentials, arguments);
+  if (IsLoopback(server)) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  return grpc::CreateCustomChannel(server, credentials, arguments);
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::shared_ptr<grpc::Channel>>> MakeChannels(
+    const ClientOptions& options) {
+  const std::vector<std::string> servers = absl::StrSplit(options.server, ',');
+  if (servers.size() > kMaxServers) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(servers.size(), " servers are named, at most ", kMaxServers, " may be"));
+  }
+  ASSIGN_OR_RETURN(const std::shared_ptr<grpc::ChannelCredentials> credentials,
+                   MakeCredentials(options));
+  const int connect_timeout_ms = servers.size() == 1 ? kConnectTimeoutMs : kConnectTimeoutOfManyMs;
+  std::vector<std::shared_ptr<grpc::Channel>> channels;
+  for (const std::string& server : servers) {
+    ASSIGN_OR_RETURN(channels.emplace_back(),
+                     MakeChannel(options, server, connect_timeout_ms, credentials));
+  }
+  return channels;
 }
 
 }  // namespace npuc::client

@@ -37,13 +37,16 @@ Client::~Client() = default;
 absl::StatusOr<std::unique_ptr<Client>> Client::Create(ClientOptions options) {
   constexpr size_t kMaxChunkBytes = 1 << 20;
   options.chunk_bytes = std::clamp<size_t>(options.chunk_bytes, 1, kMaxChunkBytes);
-  ASSIGN_OR_RETURN(std::shared_ptr<grpc::Channel> channel, MakeChannel(options));
+  ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<grpc::Channel>> channels,
+                   MakeChannels(options));
   auto impl = std::make_unique<Impl>();
   impl->options = std::move(options);
-  impl->jobs = v1::CompileService::NewStub(channel);
-  impl->blobs = v1::BlobService::NewStub(channel);
-  impl->info = v1::ServerInfoService::NewStub(channel);
-  impl->admin = v1::AdminService::NewStub(channel);
+  for (const std::shared_ptr<grpc::Channel>& channel : channels) {
+    impl->servers.push_back({.jobs = v1::CompileService::NewStub(channel),
+                             .blobs = v1::BlobService::NewStub(channel),
+                             .info = v1::ServerInfoService::NewStub(channel),
+                             .admin = v1::AdminService::NewStub(channel)});
+  }
   return std::unique_ptr<Client>(new Client(std::move(impl)));
 }
 
@@ -58,7 +61,7 @@ absl::StatusOr<v1::CompileJob> Client::Submit(const v1::CompileJobSpec& spec,
     RETURN_IF_ERROR(Upload(files, progress));
     v1::CreateCompileJobResponse response;
     const absl::Status status = impl_->Retried(
-        *impl_->jobs, &v1::CompileService::Stub::PrepareAsyncCreateCompileJob, request, response);
+        &Server::jobs, &v1::CompileService::Stub::PrepareAsyncCreateCompileJob, request, response);
     if (status.ok()) return std::move(*response.mutable_job());
     const bool lost = ServiceErrorOf(status).reason == "BLOB_MISSING";
     if (!lost || losses == kMaxBlobLosses) return status;
@@ -74,8 +77,8 @@ absl::StatusOr<v1::InspectModelResponse> Client::InspectModel(
     RETURN_IF_ERROR(Upload(files, progress));
     v1::InspectModelResponse response;
     const absl::Status status =
-        CallRetried(patient, impl_->had_contact, *impl_->jobs,
-                    &v1::CompileService::Stub::PrepareAsyncInspectModel, request, response);
+        impl_->Retried(patient, &Server::jobs, &v1::CompileService::Stub::PrepareAsyncInspectModel,
+                       request, response);
     if (status.ok()) return response;
     const bool lost = ServiceErrorOf(status).reason == "BLOB_MISSING";
     if (!lost || losses == kMaxBlobLosses) return status;
@@ -86,8 +89,8 @@ absl::StatusOr<v1::CompileJob> Client::GetJob(absl::string_view job_id) {
   v1::GetCompileJobRequest request;
   request.set_job_id(Copy(job_id));
   v1::GetCompileJobResponse response;
-  RETURN_IF_ERROR(impl_->Retried(*impl_->jobs, &v1::CompileService::Stub::PrepareAsyncGetCompileJob,
-                                 request, response));
+  RETURN_IF_ERROR(impl_->Retried(
+      &Server::jobs, &v1::CompileService::Stub::PrepareAsyncGetCompileJob, request, response));
   return std::move(*response.mutable_job());
 }
 
@@ -99,7 +102,7 @@ absl::StatusOr<std::vector<v1::CompileJob>> Client::ListJobs(v1::ListCompileJobs
     request.set_page_size(std::min(wanted, kMaxPageSize));
     v1::ListCompileJobsResponse response;
     RETURN_IF_ERROR(impl_->Retried(
-        *impl_->jobs, &v1::CompileService::Stub::PrepareAsyncListCompileJobs, request, response));
+        &Server::jobs, &v1::CompileService::Stub::PrepareAsyncListCompileJobs, request, response));
     for (v1::CompileJob& job : *response.mutable_jobs()) {
       if (static_cast<int>(jobs.size()) < limit) jobs.push_back(std::move(job));
     }
@@ -119,14 +122,14 @@ absl::StatusOr<v1::CompileJob> Client::CancelJob(absl::string_view job_id,
   request.set_reason(Copy(reason));
   v1::CancelCompileJobResponse response;
   RETURN_IF_ERROR(impl_->Retried(
-      *impl_->jobs, &v1::CompileService::Stub::PrepareAsyncCancelCompileJob, request, response));
+      &Server::jobs, &v1::CompileService::Stub::PrepareAsyncCancelCompileJob, request, response));
   return std::move(*response.mutable_job());
 }
 
 absl::Status Client::Watch(absl::string_view job_id, int64_t from_seq,
                            const std::function<void(const v1::JobEvent&)>& on_event) {
   int64_t next = std::max<int64_t>(from_seq, 1);
-  Retrier retrier(impl_->options.retry, impl_->had_contact);
+  Retrier retrier = impl_->NewRetrier();
   while (true) {
     bool alive = false;
     Call call(impl_->options);
@@ -134,7 +137,8 @@ absl::Status Client::Watch(absl::string_view job_id, int64_t from_seq,
     request.set_job_id(Copy(job_id));
     request.set_from_seq(next);
     request.set_batch_events(true);
-    auto reader = impl_->jobs->PrepareAsyncWatchCompileJob(call.context(), request, call.queue());
+    auto reader =
+        impl_->server().jobs->PrepareAsyncWatchCompileJob(call.context(), request, call.queue());
     reader->StartCall(call.tag());
     call.Wait(impl_->options.silence_timeout);
     v1::WatchCompileJobResponse response;
@@ -169,13 +173,13 @@ absl::Status Client::Watch(absl::string_view job_id, int64_t from_seq,
     // No outage: the server wants old streams to begin anew. Where it sent nothing before, it is
     // treated as one, so that it is not asked for ever.
     if (alive && ServiceErrorOf(status).reason == "REATTACH") continue;
-    RETURN_IF_ERROR(retrier.Wait(status));
+    RETURN_IF_ERROR(impl_->Again(retrier, status));
   }
 }
 
 absl::StatusOr<v1::GetServerInfoResponse> Client::GetServerInfo() {
   v1::GetServerInfoResponse response;
-  RETURN_IF_ERROR(impl_->Retried(*impl_->info,
+  RETURN_IF_ERROR(impl_->Retried(&Server::info,
                                  &v1::ServerInfoService::Stub::PrepareAsyncGetServerInfo,
                                  v1::GetServerInfoRequest(), response));
   return response;
@@ -183,7 +187,7 @@ absl::StatusOr<v1::GetServerInfoResponse> Client::GetServerInfo() {
 
 absl::StatusOr<v1::GetCallerResponse> Client::GetCaller() {
   v1::GetCallerResponse response;
-  RETURN_IF_ERROR(impl_->Retried(*impl_->info, &v1::ServerInfoService::Stub::PrepareAsyncGetCaller,
+  RETURN_IF_ERROR(impl_->Retried(&Server::info, &v1::ServerInfoService::Stub::PrepareAsyncGetCaller,
                                  v1::GetCallerRequest(), response));
   return response;
 }
@@ -193,7 +197,7 @@ absl::StatusOr<v1::DispatchState> Client::SetDispatch(bool paused, absl::string_
   request.set_paused(paused);
   request.set_reason(Copy(reason));
   v1::SetDispatchResponse response;
-  RETURN_IF_ERROR(impl_->Retried(*impl_->admin, &v1::AdminService::Stub::PrepareAsyncSetDispatch,
+  RETURN_IF_ERROR(impl_->Retried(&Server::admin, &v1::AdminService::Stub::PrepareAsyncSetDispatch,
                                  request, response));
   return std::move(*response.mutable_state());
 }
@@ -206,7 +210,7 @@ absl::StatusOr<int64_t> Client::CancelJobs(const v1::ListCompileJobsRequest& fil
   int64_t cancelled = 0;
   while (true) {
     v1::CancelJobsResponse response;
-    RETURN_IF_ERROR(impl_->Retried(*impl_->admin, &v1::AdminService::Stub::PrepareAsyncCancelJobs,
+    RETURN_IF_ERROR(impl_->Retried(&Server::admin, &v1::AdminService::Stub::PrepareAsyncCancelJobs,
                                    request, response));
     cancelled += response.cancelled();
     // Where nothing was cancelled the rest is not to be cancelled, either.
@@ -221,7 +225,7 @@ absl::StatusOr<v1::RequeueJobsResponse> Client::RequeueJobs(v1::ListCompileJobsR
   request.mutable_filter()->clear_page_token();
   while (true) {
     v1::RequeueJobsResponse response;
-    RETURN_IF_ERROR(impl_->Retried(*impl_->admin, &v1::AdminService::Stub::PrepareAsyncRequeueJobs,
+    RETURN_IF_ERROR(impl_->Retried(&Server::admin, &v1::AdminService::Stub::PrepareAsyncRequeueJobs,
                                    request, response));
     all.set_requeued(all.requeued() + response.requeued());
     all.set_already_requeued(all.already_requeued() + response.already_requeued());
@@ -233,14 +237,14 @@ absl::StatusOr<v1::RequeueJobsResponse> Client::RequeueJobs(v1::ListCompileJobsR
 
 absl::StatusOr<std::vector<v1::TenantUsage>> Client::GetUsage(const v1::GetUsageRequest& request) {
   v1::GetUsageResponse response;
-  RETURN_IF_ERROR(impl_->Retried(*impl_->admin, &v1::AdminService::Stub::PrepareAsyncGetUsage,
+  RETURN_IF_ERROR(impl_->Retried(&Server::admin, &v1::AdminService::Stub::PrepareAsyncGetUsage,
                                  request, response));
   return std::vector<v1::TenantUsage>(response.usage().begin(), response.usage().end());
 }
 
 absl::StatusOr<v1::ListTenantsResponse> Client::ListTenants() {
   v1::ListTenantsResponse response;
-  RETURN_IF_ERROR(impl_->Retried(*impl_->admin, &v1::AdminService::Stub::PrepareAsyncListTenants,
+  RETURN_IF_ERROR(impl_->Retried(&Server::admin, &v1::AdminService::Stub::PrepareAsyncListTenants,
                                  v1::ListTenantsRequest(), response));
   return response;
 }
@@ -252,7 +256,7 @@ absl::StatusOr<std::vector<v1::Operator>> Client::ListOperators(absl::string_vie
   request.set_framework(Copy(framework));
   v1::ListOperatorsResponse response;
   RETURN_IF_ERROR(impl_->Retried(
-      *impl_->info, &v1::ServerInfoService::Stub::PrepareAsyncListOperators, request, response));
+      &Server::info, &v1::ServerInfoService::Stub::PrepareAsyncListOperators, request, response));
   return std::vector<v1::Operator>(response.operators().begin(), response.operators().end());
 }
 

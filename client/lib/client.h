@@ -21,7 +21,9 @@
 namespace npuc::client {
 
 struct ClientOptions {
-  std::string server = {};  // HOST:PORT or unix:PATH
+  // HOST:PORT or unix:PATH; or several of one cluster, separated by commas: where one is not
+  // reachable, the client goes on at the next, from where it was.
+  std::string server = {};
   bool tls = false;  // encrypted, the server's certificate checked against the system's roots
   std::string ca_file = {};  // encrypted, checked against this PEM file of roots
   // PEM files of a client certificate and its key, over TLS; both or neither.
@@ -44,9 +46,9 @@ struct ClientOptions {
 // Bytes done of bytes in all.
 using TransferProgress = std::function<void(int64_t done_bytes, int64_t total_bytes)>;
 
-// A connection to npucd. Every call is tried again, as far as that is safe and ClientOptions::retry
-// allows, after lost connections and restarts of the daemon; what had got across is not sent or
-// fetched again.
+// A connection to npucd, or to a cluster of them. Every call is tried again, as far as that is safe
+// and ClientOptions::retry allows, after lost connections and restarts of the daemon; what had got
+// across is not sent or fetched again.
 //
 // Errors are absl::Status with the service's code; service_error.h reads the rest. UNAVAILABLE: not
 // reachable within the policy's patience. CANCELLED: interrupted (retry.is_interrupted).

@@ -361,14 +361,57 @@ TEST_P(ClientTest, ATokenGoesToThisMachineOrOverTlsOnly) {
   EXPECT_EQ(Client::Create(options_).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
+TEST_P(ClientTest, GoesOnAtAnotherServerWithoutWaiting) {
+  FakeServer second;
+  second.Succeed(SomeBytes(50000));
+  options_.server = absl::StrCat(server_.address(), ",", second.address());
+  int waits = 0;
+  options_.retry.sleep = [&](absl::Duration) { ++waits; };
+  const v1::CompileJob job = SomeJob();
+  EXPECT_EQ(server_.create_calls, 1);
+  // Both are nodes of one cluster.
+  second.jobs = server_.jobs;
+  server_.Stop();
+  EXPECT_TRUE(client().GetJob(job.job_id()).ok());
+  std::vector<int64_t> seqs;
+  ASSERT_TRUE(
+      client()
+          .Watch(job.job_id(), 0, [&](const v1::JobEvent& event) { seqs.push_back(event.seq()); })
+          .ok());
+  EXPECT_THAT(seqs, testing::ElementsAre(1, 2, 3, 4, 5, 6));
+  ASSERT_TRUE(client().Fetch(job.job_id(), ArtifactsOf(job), folder_, nullptr).ok());
+  EXPECT_EQ(ReadBack("model.h"), SomeBytes(50000));
+  EXPECT_EQ(waits, 0);
+}
+
+TEST_P(ClientTest, AStreamThatBreaksGoesOnAtAnotherServer) {
+  FakeServer second;
+  second.Succeed(SomeBytes(50000));
+  options_.server = absl::StrCat(server_.address(), ",", second.address());
+  const v1::CompileJob job = SomeJob();
+  second.jobs = server_.jobs;
+  server_.script.how = GetParam();
+  server_.script.break_watches = 1;
+  server_.script.break_watch_after = 3;
+  server_.script.break_downloads = 1;
+  server_.script.break_download_after = 20000;
+  ASSERT_TRUE(client().Fetch(job.job_id(), ArtifactsOf(job), folder_, nullptr).ok());
+  EXPECT_EQ(ReadBack("model.h"), SomeBytes(50000));
+  EXPECT_EQ(second.downloaded_bytes > 0 && second.downloaded_bytes < 50000, true);
+}
+
 TEST(ClientOptionsTest, AddressesAreChecked) {
-  for (const char* server : {"", "host", "host:", "host:0", "host:99999", ":1", "a/b:1", "::1:5"}) {
+  for (const char* server : {"", "host", "host:", "host:0", "host:99999", ":1", "a/b:1", "::1:5",
+                             "a:1,", "a:1,b", ",a:1", "a:1, b:2"}) {
     EXPECT_FALSE(Client::Create({.server = server}).ok()) << server;
   }
   for (const char* server : {"127.0.0.1:1", "localhost:80", "[::1]:80", "unix:/tmp/x"}) {
     EXPECT_TRUE(Client::Create({.server = server}).ok()) << server;
     EXPECT_TRUE(IsLoopback(server)) << server;
   }
+  EXPECT_TRUE(Client::Create({.server = "127.0.0.1:1,localhost:80"}).ok());
+  // A token goes to no server of a list that is another machine.
+  EXPECT_FALSE(Client::Create({.server = "127.0.0.1:1,example.com:80", .token = "t"}).ok());
   for (const char* server : {"10.0.0.1:1", "127.example.com:80", "localhost.evil.org:80"}) {
     EXPECT_FALSE(IsLoopback(server)) << server;
   }

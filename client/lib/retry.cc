@@ -30,6 +30,7 @@ void Retrier::Progress() {
   failing_ = false;
   failures_ = 0;
   odd_failures_ = 0;
+  tried_ = 0;
 }
 
 absl::Status Retrier::Sleep(absl::Duration duration) {
@@ -50,6 +51,8 @@ absl::Status Retrier::Wait(const absl::Status& failure) {
   }
   const RetryClass retry_class = Classify(failure);
   if (retry_class == RetryClass::kNever) return failure;
+  if (retry_class != RetryClass::kLater && ++tried_ < servers_) return absl::OkStatus();
+  tried_ = 0;
   const ServiceError error = ServiceErrorOf(failure);
   if (!error.reason.empty()) had_contact_ = true;
   if (retry_class == RetryClass::kOdd && ++odd_failures_ > policy_.max_odd_failures) {

@@ -1,6 +1,7 @@
 #ifndef NPUC_CLIENT_LIB_RETRY_H_
 #define NPUC_CLIENT_LIB_RETRY_H_
 
+#include <cstddef>
 #include <functional>
 
 #include "absl/status/status.h"
@@ -42,12 +43,13 @@ RetryClass Classify(const absl::Status& failure);
 // The tries of one operation. Not thread-safe.
 class Retrier {
  public:
-  // `policy` and `had_contact` (whether the server ever answered) must outlive this.
-  Retrier(const RetryPolicy& policy, bool& had_contact)
-      : policy_(policy), had_contact_(had_contact) {}
+  // `policy` and `had_contact` (whether a server ever answered) must outlive this. `servers`: so
+  // many the caller goes to in turn, after each failure that may be a server's own.
+  Retrier(const RetryPolicy& policy, bool& had_contact, size_t servers = 1)
+      : policy_(policy), had_contact_(had_contact), servers_(servers) {}
 
-  // After a failure: waits and returns OK where another try is due; else the status to give up
-  // with: `failure` itself, or CANCELLED after an interrupt.
+  // After a failure: waits (not before each server was tried once) and returns OK where another try
+  // is due; else the status to give up with: `failure` itself, or CANCELLED after an interrupt.
   absl::Status Wait(const absl::Status& failure);
   // After a sign of life: the next failure begins a new outage.
   void Progress();
@@ -57,6 +59,8 @@ class Retrier {
 
   const RetryPolicy& policy_;
   bool& had_contact_;
+  const size_t servers_;
+  size_t tried_ = 0;  // servers, since all of them were
   bool failing_ = false;
   absl::Time failing_since_;
   int failures_ = 0;

@@ -50,6 +50,24 @@ TEST_F(RetryTest, ClassifiesByCodeAndReason) {
   EXPECT_EQ(Classify(absl::NotFoundError("no")), RetryClass::kNever);
 }
 
+TEST_F(RetryTest, EachServerIsTriedBeforeTheWait) {
+  Retrier retrier(policy_, had_contact_, /*servers=*/3);
+  const absl::Time begin = now_;
+  EXPECT_TRUE(retrier.Wait(absl::UnavailableError("gone")).ok());
+  EXPECT_TRUE(retrier.Wait(absl::UnavailableError("gone")).ok());
+  EXPECT_EQ(now_, begin);
+  EXPECT_TRUE(retrier.Wait(absl::UnavailableError("gone")).ok());
+  EXPECT_GT(now_, begin);
+  // A full queue is the cluster's.
+  const absl::Time before = now_;
+  EXPECT_TRUE(retrier.Wait(ErrorWith(absl::StatusCode::kResourceExhausted, "QUEUE_FULL", 1)).ok());
+  EXPECT_GE(now_, before + absl::Seconds(1));
+  int tries = 0;
+  while (retrier.Wait(absl::UnavailableError("gone")).ok()) ++tries;
+  EXPECT_GT(tries, 9);
+  EXPECT_LE(now_ - begin, policy_.reconnect_wait + absl::Seconds(1));
+}
+
 TEST_F(RetryTest, GivesUpWhenPatienceEnds) {
   Retrier retrier(policy_, had_contact_);
   const absl::Time begin = now_;

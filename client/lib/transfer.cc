@@ -57,7 +57,7 @@ absl::Status Client::Impl::UploadFrom(const LocalFile& file, int64_t offset,
                                       const TransferProgress& progress) {
   Call call(options);
   v1::UploadBlobResponse response;
-  auto writer = blobs->PrepareAsyncUploadBlob(call.context(), &response, call.queue());
+  auto writer = server().blobs->PrepareAsyncUploadBlob(call.context(), &response, call.queue());
   writer->StartCall(call.tag());
   bool ok = call.Wait(options.silence_timeout);
   absl::Status local;
@@ -102,12 +102,12 @@ absl::Status Client::Impl::UploadFrom(const LocalFile& file, int64_t offset,
 absl::Status Client::Impl::UploadOne(const LocalFile& file, const TransferProgress& progress) {
   v1::QueryUploadRequest request;
   SetDigest(file, *request.mutable_digest());
-  Retrier retrier(options.retry, had_contact);
+  Retrier retrier = NewRetrier();
   int64_t most_committed = -1;
   while (true) {
     v1::QueryUploadResponse known;
-    absl::Status status =
-        CallOnce(options, *blobs, &v1::BlobService::Stub::PrepareAsyncQueryUpload, request, known);
+    absl::Status status = CallOnce(options, *server().blobs,
+                                   &v1::BlobService::Stub::PrepareAsyncQueryUpload, request, known);
     if (status.ok()) {
       if (known.complete()) {
         progress(file.size_bytes, file.size_bytes);
@@ -133,7 +133,7 @@ absl::Status Client::Impl::UploadOne(const LocalFile& file, const TransferProgre
     if (reason == "DIGEST_MISMATCH") return Changed(file);
     // Another stream of the same blob moved on: not a failure, but bounded like one.
     if (reason == "OFFSET_MISMATCH") status = absl::UnknownError(status.message());
-    RETURN_IF_ERROR(retrier.Wait(status));
+    RETURN_IF_ERROR(Again(retrier, status));
   }
 }
 
@@ -146,7 +146,7 @@ absl::Status Client::Upload(absl::Span<const LocalFile> files, const TransferPro
     }
     v1::FindMissingBlobsResponse response;
     RETURN_IF_ERROR(impl_->Retried(
-        *impl_->blobs, &v1::BlobService::Stub::PrepareAsyncFindMissingBlobs, request, response));
+        &Server::blobs, &v1::BlobService::Stub::PrepareAsyncFindMissingBlobs, request, response));
     for (const v1::BlobDigest& digest : response.missing()) {
       missing.emplace(digest.sha256(), digest.size_bytes());
     }
@@ -173,14 +173,15 @@ absl::Status Client::Impl::DownloadOne(absl::string_view job_id, const v1::Artif
   const std::string name = Printable(artifact.name());
   StreamDigest digest;
   int64_t offset = 0;
-  Retrier retrier(options.retry, had_contact);
+  Retrier retrier = NewRetrier();
   while (true) {
     Call call(options);
     v1::DownloadArtifactRequest request;
     request.set_job_id(std::string(job_id));
     request.set_artifact_name(artifact.name());
     request.set_offset(offset);
-    auto reader = blobs->PrepareAsyncDownloadArtifact(call.context(), request, call.queue());
+    auto reader =
+        server().blobs->PrepareAsyncDownloadArtifact(call.context(), request, call.queue());
     reader->StartCall(call.tag());
     call.Wait(options.silence_timeout);
     absl::Status local;
@@ -213,7 +214,7 @@ absl::Status Client::Impl::DownloadOne(absl::string_view job_id, const v1::Artif
       status = absl::UnknownError(
           absl::StrCat("'", name, "' ended at byte ", offset, " of ", artifact.size_bytes()));
     }
-    RETURN_IF_ERROR(retrier.Wait(status));
+    RETURN_IF_ERROR(Again(retrier, status));
   }
   if (digest.Finish().sha256_hex != artifact.sha256()) {
     return absl::DataLossError(

@@ -138,7 +138,9 @@ class Builder {
                      "  npuc-remote watch JOB\n"
                      "  npuc-remote COMMAND --help\n\n",
                      kExitCodes));
-    app_.add_option("--server", options_.server, "the daemon's gRPC address (env NPUC_SERVER)")
+    app_.add_option("--server", options_.server,
+                    "the daemon's gRPC address, or several of one cluster, separated by commas "
+                    "(env NPUC_SERVER)")
         ->type_name("HOST:PORT");
     app_.add_option("--token-file", options_.token_file,
                     "file with a bearer token (env NPUC_TOKEN_FILE; NPUC_TOKEN has a token "
