@@ -3,21 +3,26 @@
 # the programs, starts a daemon on this machine, compiles the sample model through it, and compares
 # the simulated NPU with the float model. Safe to run again: it then takes seconds.
 #
-#   deploy/quickstart.sh [--keep]
+#   deploy/quickstart.sh [--keep] [--cluster]
 #
 # --keep leaves the daemon's data (jobs, cache) in build/quickstart/data; by default each run starts
 # with none, so that it shows a real compile.
+# --cluster starts three daemons on one PostgreSQL instead (deploy/cluster_demo.sh): a job is
+# submitted at one, watched at another while the first is killed, and fetched at the third.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
 keep=false
-case "${1:-}" in
-  "") ;;
-  --keep) keep=true ;;
-  -h|--help) sed -n '2,9s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
-  *) echo "quickstart.sh: unknown argument '$1' (try --help)" >&2; exit 2 ;;
-esac
+cluster=false
+for argument in "$@"; do
+  case "$argument" in
+    --keep) keep=true ;;
+    --cluster) cluster=true ;;
+    -h|--help) sed -n '2,11s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+    *) echo "quickstart.sh: unknown argument '$argument' (try --help)" >&2; exit 2 ;;
+  esac
+done
 
 export CCACHE_BASEDIR="$root" CCACHE_NOHASHDIR=1
 bin="$root/build/bin"
@@ -52,6 +57,9 @@ trap 'exit 143' TERM
 
 step "Packages"
 deploy/install_deps.sh build
+if $cluster && ! compgen -G "/usr/lib/postgresql/*/bin/initdb" >/dev/null; then
+  deploy/install_deps.sh test
+fi
 
 step "Configure (preset release)"
 mkdir -p "$work"
@@ -63,6 +71,12 @@ echo "log: build/quickstart/configure.log"
 
 step "Build npuc, npucd, npuc-worker and npuc-remote (the first time takes minutes)"
 cmake --build build --target npuc npucd npuc-worker npuc-remote npuc_remote_docs
+
+if $cluster; then
+  step "Three daemons on one PostgreSQL"
+  deploy/cluster_demo.sh "$bin" "$sample" "$work/cluster"
+  exit 0
+fi
 
 step "Start a daemon on this machine"
 $keep || rm -rf "$work/data"

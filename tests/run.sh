@@ -135,6 +135,7 @@ lints() {
   step "names" "$python" tests/lint/check_names.py
   step "prose" "$python" tests/lint/check_prose.py
   step "commits" "$python" tests/lint/check_commits.py
+  step "deploy" "$python" tests/lint/check_deploy.py
 }
 
 # The folders of what differs from origin/main, committed or not.

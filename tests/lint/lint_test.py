@@ -9,6 +9,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import check_commits  # noqa: E402
+import check_deploy  # noqa: E402
 import check_layers  # noqa: E402
 import check_names  # noqa: E402
 import check_prose  # noqa: E402
@@ -292,6 +293,47 @@ class StyleTest(unittest.TestCase):
         blanked = blank_cpp(text)
         self.assertEqual(len(blanked), len(text))
         self.assertEqual("".join(blanked.split()), "a(,,)b1'000")
+
+
+class DeployTest(unittest.TestCase):
+    FLAGS = {"--data-dir", "--cluster"}
+
+    def pod(self, **changes):
+        container = {"image": "npuc:1", "resources": {"requests": {"cpu": 1}},
+                     "args": ["--data-dir=/d"], "readinessProbe": {}, "livenessProbe": {},
+                     "startupProbe": {}, "volumeMounts": [{"name": "data"}]}
+        spec = {"securityContext": {"runAsNonRoot": True}, "terminationGracePeriodSeconds": 60}
+        container.update({k: v for k, v in changes.items() if k in container})
+        spec.update({k: v for k, v in changes.items() if k in spec})
+        return {"spec": {**spec, "containers": [container]}}
+
+    def problems(self, **changes):
+        return list(check_deploy.check_pod("x", self.pod(**changes), self.FLAGS, True))
+
+    def test_pods(self):
+        self.assertEqual(self.problems(), [])
+        for change in ({"image": "npuc:latest"}, {"image": "npuc"}, {"resources": {}},
+                       {"args": ["--datadir=/d"]}, {"securityContext": {}},
+                       {"terminationGracePeriodSeconds": 5}, {"volumeMounts": [{"name": "tls"}]}):
+            self.assertEqual(len(self.problems(**change)), 1, change)
+
+    def test_selectors(self):
+        self.assertTrue(check_deploy.selected({"matchLabels": {"app": "a"}}, {"app": "a"}))
+        self.assertFalse(check_deploy.selected({"app": "a"}, {"app": "b"}))
+        self.assertFalse(check_deploy.selected({}, {"app": "b"}))
+        expression = {"matchExpressions": [{"key": "app", "operator": "In", "values": ["a"]}]}
+        self.assertTrue(check_deploy.selected(expression, {"app": "a"}))
+        self.assertFalse(check_deploy.selected(expression, {"app": "b"}))
+
+    def test_compose(self):
+        good = {"image": "npuc:local", "command": ["--data-dir=/var/lib/npuc/data"],
+                "secrets": ["s"], "stop_grace_period": "40s", "healthcheck": {}}
+        for change in ({"command": ["--data-dir=/var/lib/npuc/data", "--clustr=x"]},
+                       {"secrets": ["t"]}, {"stop_grace_period": "10s"}):
+            document = {"services": {"a": {**good, **change}}, "secrets": {"s": {}}}
+            self.assertEqual(len(list(check_deploy.check_compose(document, self.FLAGS))), 1, change)
+        document = {"services": {"a": good}, "secrets": {"s": {}}}
+        self.assertEqual(list(check_deploy.check_compose(document, self.FLAGS)), [])
 
 
 class TidyKeyTest(unittest.TestCase):
