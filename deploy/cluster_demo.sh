@@ -41,13 +41,10 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 
 # PostgreSQL does not run as root.
-unprivileged() {
-  if [[ $(id -u) -eq 0 ]]; then
-    setpriv --reuid=nobody --regid=nogroup --clear-groups "$@"
-  else
-    "$@"
-  fi
-}
+unprivileged=()
+if [[ $(id -u) -eq 0 ]]; then
+  unprivileged=(setpriv --reuid=nobody --regid=nogroup --clear-groups)
+fi
 
 # Runs a command every 50 ms until it succeeds, for at most 30 s.
 await() {
@@ -89,9 +86,9 @@ mkdir -p "$work"
 if [[ $(id -u) -eq 0 ]]; then
   chown -R nobody:nogroup "$pg"
 fi
-unprivileged "$pg_bin/initdb" -D "$pg/data" -A scram-sha-256 -U npucd --pwfile "$pg/password" \
+"${unprivileged[@]}" "$pg_bin/initdb" -D "$pg/data" -A scram-sha-256 -U npucd --pwfile "$pg/password" \
   --encoding=UTF8 --locale=C >"$work/initdb.log"
-unprivileged "$pg_bin/postgres" -D "$pg/data" -k "$pg" -c listen_addresses= >"$work/postgres.log" \
+"${unprivileged[@]}" "$pg_bin/postgres" -D "$pg/data" -k "$pg" -c listen_addresses= >"$work/postgres.log" \
   2>&1 &
 pg_pid=$!
 await "PostgreSQL" "$pg_bin/pg_isready" -h "$pg"
@@ -135,8 +132,4 @@ echo "the watcher at b saw its end $((SECONDS - killed)) s later"
 echo "(a node that is silent for $ttl_seconds s is dead to the others):"
 sed 's/^/    /' "$work/watch.log" | tail -n 4
 at c fetch "$job" -o "$work/out"
-(
-  cd "$work/out"
-  for file in *; do printf '%10d bytes  %s\n' "$(stat -c %s "$file")" "$file"; done
-)
-echo "fetched at c, into $work/out"
+echo "fetched at c"

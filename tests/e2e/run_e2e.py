@@ -8,6 +8,7 @@
                                          histograms, conv_keys, torch [-v] [NAME...], service,
                                          service_e2e, tenants, onnx_backend [-v] [CASE...],
                                         report, farm, client_library,
+                                        cluster [--long] [--seed N],
                                         uploads [--long] [--seed N], http_api, inspections,
                                         operator_actions,
                                         dashboard [--many [--minutes N]], tflite [-v] [NAME...],
@@ -45,7 +46,8 @@ import harness  # noqa: E402
 
 SUITES = ("first_minute", "tf_graphs", "mnist", "vendor_headers", "vendor_frames", "models",
           "example_nets", "sample", "histograms", "conv_keys", "torch", "service", "service_e2e",
-          "tenants", "onnx_backend", "report", "farm", "client_library", "uploads", "http_api",
+          "tenants", "onnx_backend", "report", "farm", "client_library", "cluster",
+          "uploads", "http_api",
           "inspections", "operator_actions",
           "dashboard", "tflite", "int8_models", "qdq", "torch_quantized", "advice", "apus",
           "evaluate",
