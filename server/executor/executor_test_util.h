@@ -42,12 +42,21 @@ class FakeInputs : public cache::InputStore {
     std::lock_guard<std::mutex> lock(mutex_);
     blobs_.erase({scope, sha256});
   }
+  // So many calls of Acquire find the store away.
+  void SetAway(int calls) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    away_ = calls;
+  }
   // Blobs that somebody holds.
   int held() const { return static_cast<int>(token_.use_count()) - 1; }
 
   absl::StatusOr<cache::BlobRef> Acquire(absl::string_view scope,
                                          absl::string_view sha256) override {
     std::lock_guard<std::mutex> lock(mutex_);
+    if (away_ > 0) {
+      --away_;
+      return absl::UnavailableError("the store is away");
+    }
     const auto found = blobs_.find(KeyOf(scope, sha256));
     if (found == blobs_.end()) return absl::NotFoundError("no such blob");
     return cache::BlobRef{.info = {.sha256 = found->first.second,
@@ -129,6 +138,7 @@ class FakeInputs : public cache::InputStore {
   std::map<Key, std::string> uploads_;  // guarded by mutex_
   std::set<Key> damaged_;               // guarded by mutex_
   bool full_ = false;                   // guarded by mutex_
+  int away_ = 0;                        // guarded by mutex_
   std::shared_ptr<const int> token_ = std::make_shared<const int>(0);
 };
 

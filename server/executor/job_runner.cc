@@ -147,11 +147,13 @@ void JobRunner::Run(jobs::JobService::Claim claim) {
 
 void JobRunner::RunAttempt(Attempt& attempt) {
   if (const absl::Status prepared = Prepare(attempt); !prepared.ok()) {
+    if (StaysInPlace(attempt, prepared)) return;
     Fail(attempt, jobs::FailureKind::kInternal, prepared.message());
     return;
   }
   if (FinishFromCache(attempt)) return;
   if (const absl::Status acquired = AcquireInputs(attempt); !acquired.ok()) {
+    if (StaysInPlace(attempt, acquired)) return;
     Fail(attempt,
          absl::IsNotFound(acquired) ? jobs::FailureKind::kInputLost : jobs::FailureKind::kInternal,
          absl::StrCat("an input can no longer be read: ", acquired.message(),
@@ -161,6 +163,16 @@ void JobRunner::RunAttempt(Attempt& attempt) {
   BeginRun(attempt);
   RunWorker(attempt);
   EndRun(attempt);
+}
+
+// A store that cannot be reached is not the job's fault: the job waits in its place until it can.
+bool JobRunner::StaysInPlace(Attempt& attempt, const absl::Status& status) {
+  if (!absl::IsUnavailable(status) || !attempt.claim.has_value()) return false;
+  log_->Warning("a job cannot be started now, and stays in its place",
+                {{"job", attempt.job->id}, {"error", status.message()}});
+  attempt.claim.reset();
+  absl::SleepFor(options_.retry_delay);
+  return true;
 }
 
 // The worker's job, its folder, and the place for its result.

@@ -84,6 +84,7 @@ class JobRunner {
  private:
   struct Attempt;  // one call of Run
 
+  bool StaysInPlace(Attempt& attempt, const absl::Status& status);
   static std::string RunId(const std::string& job_id, uint64_t fence);
   absl::Status Prepare(Attempt& attempt);
   bool FinishFromCache(Attempt& attempt);

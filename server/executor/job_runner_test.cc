@@ -336,6 +336,15 @@ TEST_F(JobRunnerTest, ADamagedInputIsLostAtOnceAndNamesNoPathOfTheServer) {
   }
 }
 
+TEST_F(JobRunnerTest, WhileTheInputsCannotBeReachedTheJobStaysInItsPlace) {
+  const std::string id = Submit();
+  inputs_.SetAway(3);
+  RunAll();
+  EXPECT_EQ(JobOf(id).state, jobs::JobState::kSucceeded);
+  EXPECT_EQ(JobOf(id).attempts, 1);
+  EXPECT_EQ(workers_.runs(), 1);
+}
+
 TEST_F(JobRunnerTest, AnInputThatIsGoneIsToldAsSuch) {
   const std::string id = Submit();
   inputs_.Forget(JobOf(id).model().sha256);

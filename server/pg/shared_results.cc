@@ -48,12 +48,14 @@ bool Parse(const std::string& facts, Result& result) {
   return total == result.bytes.size();
 }
 
+// A full disk is UNAVAILABLE, as ArtifactCache has it: the result waits for room.
 absl::Status Put(Content& content, const cache::CacheKey& key, const Result& result) {
-  return content.Put(Content::Kind::kResult, key.scope(), NameOf(key), result.bytes.size(),
-                     result.Facts(),
-                     [&](uint64_t offset, size_t max_bytes) -> absl::StatusOr<std::string> {
-                       return result.bytes.substr(offset, max_bytes);
-                     });
+  const absl::Status put = content.Put(
+      Content::Kind::kResult, key.scope(), NameOf(key), result.bytes.size(), result.Facts(),
+      [&](uint64_t offset, size_t max_bytes) -> absl::StatusOr<std::string> {
+        return result.bytes.substr(offset, max_bytes);
+      });
+  return absl::IsResourceExhausted(put) ? absl::UnavailableError(put.message()) : put;
 }
 
 }  // namespace

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 
 import harness
 
@@ -63,22 +62,22 @@ class Postgres:
 
     def start(self):
         """The server's own settings of durability: npucd refuses others."""
-        with open(os.path.join(self.folder, "log"), "ab") as log:
-            self.process = subprocess.Popen(
-                self._command("postgres", "-D", self._data(), "-k", self.folder, "-c",
-                              "listen_addresses=", "-c", "max_connections=200"),
-                stdout=log, stderr=log, cwd="/")
-        harness.wait_for(lambda: self.sql("SELECT 1", database="postgres", check=False) == "1",
-                         "answer of PostgreSQL", interval=0.05)
+        def answers():
+            # After a crash it is refused until all processes of the old one are gone.
+            if self.process is None or self.process.poll() is not None:
+                with open(os.path.join(self.folder, "log"), "ab") as log:
+                    self.process = subprocess.Popen(
+                        self._command("postgres", "-D", self._data(), "-k", self.folder, "-c",
+                                      "listen_addresses=", "-c", "max_connections=200"),
+                        stdout=log, stderr=log, cwd="/")
+            return self.sql("SELECT 1", database="postgres", check=False) == "1"
+
+        harness.wait_for(answers, "answer of PostgreSQL", interval=0.1)
 
     def kill(self):
-        """As a crash. The next start is refused until all processes of this one are gone."""
+        """As a crash."""
         self.process.kill()
         self.process.wait()
-        pid_file = os.path.join(self._data(), "postmaster.pid")
-        with contextlib.suppress(FileNotFoundError):
-            os.remove(pid_file)
-        time.sleep(1)
 
     def url(self, database):
         return f"postgres://{self.USER}@/{database}?host={self.folder}"
