@@ -86,10 +86,10 @@ mkdir -p "$work"
 if [[ $(id -u) -eq 0 ]]; then
   chown -R nobody:nogroup "$pg"
 fi
-"${unprivileged[@]}" "$pg_bin/initdb" -D "$pg/data" -A scram-sha-256 -U npucd --pwfile "$pg/password" \
-  --encoding=UTF8 --locale=C >"$work/initdb.log"
-"${unprivileged[@]}" "$pg_bin/postgres" -D "$pg/data" -k "$pg" -c listen_addresses= >"$work/postgres.log" \
-  2>&1 &
+"${unprivileged[@]}" "$pg_bin/initdb" -D "$pg/data" -A scram-sha-256 -U npucd \
+  --pwfile "$pg/password" --encoding=UTF8 --locale=C >"$work/initdb.log"
+"${unprivileged[@]}" "$pg_bin/postgres" -D "$pg/data" -k "$pg" -c listen_addresses= \
+  >"$work/postgres.log" 2>&1 &
 pg_pid=$!
 await "PostgreSQL" "$pg_bin/pg_isready" -h "$pg"
 "$bin/npucd" --migrate --cluster "$url" --cluster-secret-file "$pg/password"
