@@ -170,11 +170,18 @@ bool IsIndex(absl::string_view text) {
   return absl::SimpleAtoi(text, &value) && value >= 0 && text == absl::StrCat(value);
 }
 
+// An input that is counted, "1", or a part of a container that is: "1.0", "1.key".
+bool IsInputIndex(absl::string_view text) {
+  const size_t dot = text.find('.');
+  return IsIndex(text.substr(0, dot)) &&
+         (dot == absl::string_view::npos || (text.back() != '.' && text[dot + 1] != '.'));
+}
+
 // Keys that count inputs and outputs where these have no names.
 void CheckIndices(const ConfigSettings& all, ConfigReporter& reporter) {
   if (!all.CountsPorts()) return;
   const auto check = [&](absl::string_view key, const ConfigName& name) {
-    if (IsIndex(name.text)) return;
+    if (key == "FP16_OUT_OPS" ? IsIndex(name.text) : IsInputIndex(name.text)) return;
     reporter.Add(
         DiagnosticKind::kConfigValueNotAllowed, name.place,
         absl::StrCat(key, " takes indices where FRAMEWORK is ", FrameworkName(*all.framework),

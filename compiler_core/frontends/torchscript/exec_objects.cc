@@ -89,6 +89,7 @@ bool Executor::AttributeOf(const ScriptValue& base, absl::string_view name, cons
     ScriptObject& object = *base.object;
     const auto it = object.attributes.find(name);
     if (it != object.attributes.end()) {
+      if (object.is_kept) NoteRead(object, it->first, it->second);
       value = it->second;
       return true;
     }
@@ -131,6 +132,67 @@ bool Executor::AttributeOf(const ScriptValue& base, absl::string_view name, cons
   return false;
 }
 
+void Executor::NoteRead(ScriptObject& object, const std::string& name, ScriptValue& value) {
+  if (object.written.count(name) > 0 || !object.read_first.insert(name).second) return;
+  const std::string path = PathOf(object, name);
+  const KeptAttribute* const kept = state_->attributes.PlanOf(path, /*is_assigned=*/true);
+  if (kept == nullptr) return;
+  value = FromKept(kept->value, path);
+  state_->attributes.NoteLoaded(path, value);
+}
+
+ScriptValue Executor::FromKept(const KeptValue& kept, const std::string& path) {
+  ScriptValue value = ScriptValue::Of(kept.kind);
+  switch (kept.kind) {
+    case ScriptKind::kBool:
+    case ScriptKind::kInt:
+      value.integer = kept.integer;
+      break;
+    case ScriptKind::kFloat:
+      value.real = kept.real;
+      break;
+    case ScriptKind::kString:
+      return state_->heap.String(kept.text);
+    case ScriptKind::kList:
+    case ScriptKind::kTuple: {
+      std::vector<ScriptValue> items;
+      for (const KeptValue& item : kept.items) {
+        items.push_back(FromKept(item, absl::StrCat(path, ".", items.size())));
+      }
+      value = state_->heap.List(std::move(items), kept.kind);
+      value.list->attribute = path;
+      break;
+    }
+    case ScriptKind::kDict:
+      value = state_->heap.Dict();
+      for (size_t i = 0; i + 1 < kept.items.size(); i += 2) {
+        const ScriptValue key = FromKept(kept.items[i], path);
+        value.dict->entries.emplace_back(
+            key, FromKept(kept.items[i + 1], absl::StrCat(path, ".", ScriptText(key))));
+      }
+      value.dict->attribute = path;
+      break;
+    case ScriptKind::kTensor:
+      value = state_->heap.Tensor(TensorOf(kept, path));
+      value.tensor->attribute = path;
+      break;
+    default:
+      break;
+  }
+  return value;
+}
+
+ValueRef Executor::TensorOf(const KeptValue& kept, const std::string& path) {
+  if (kept.constant.has_value()) return frontend::ConstantValue(*kept.constant, {path, "Const"});
+  const TensorType type = {DType::kFloat32, kept.shape};
+  if (state_->attributes.IsUnused(path)) {
+    return frontend::ConstantValue(Tensor::Zeros(type), {path, "Const"});
+  }
+  ValueRef input = state_->AddInput(state_->NameOfState(path), type, "Placeholder");
+  state_->attributes.AddState(path, input->id);
+  return input;
+}
+
 bool Executor::ResolvePath(absl::string_view path, const Expr& where, ScriptValue& value) {
   if (path.size() > 4096) {
     Report(DiagnosticKind::kModelLimitExceeded, where, "a dotted name is longer than 4096",
@@ -170,6 +232,11 @@ bool Executor::ResolvePath(absl::string_view path, const Expr& where, ScriptValu
 ScriptValue Executor::FromArchive(PyId id, const std::string& path) {
   const auto known = loaded_.find(id);
   if (known != loaded_.end()) return known->second;
+  if (const KeptAttribute* kept = state_->attributes.PlanOf(path, /*is_assigned=*/false)) {
+    loaded_[id] = FromKept(kept->value, path);
+    state_->attributes.NoteLoaded(path, loaded_[id]);
+    return loaded_[id];
+  }
   const PyValues& values = archive_->values;
   ScriptValue value;
   switch (values.kind(id)) {
@@ -248,18 +315,17 @@ ScriptValue Executor::MakeObject(PyId id, const std::string& path) {
       object.attributes[name] = FromArchive(attribute, path_of(name));
     }
   }
-  if (!stored.state.valid() || archive_->values.kind(stored.state) != PyKind::kTuple) return value;
-  const ScriptValue state = FromArchive(stored.state, path);
-  const ScriptFunction* const restore = FindMethod(&object, "__setstate__");
-  if (restore == nullptr) {
-    object.attributes.emplace(kPackedState, state);
-    return value;
+  if (stored.state.valid() && archive_->values.kind(stored.state) == PyKind::kTuple) {
+    const ScriptValue state = FromArchive(stored.state, path);
+    const ScriptFunction* const restore = FindMethod(&object, "__setstate__");
+    ScriptValue ignored;
+    if (restore == nullptr) {
+      object.attributes.emplace(kPackedState, state);
+    } else {  // The class says itself what its attributes are.
+      CallFunction(nullptr, *restore, {state}, {}, path, ignored);
+    }
   }
-  // The class says itself what its attributes are.
-  object.is_restoring = true;
-  ScriptValue ignored;
-  CallFunction(nullptr, *restore, {state}, {}, path, ignored);
-  object.is_restoring = false;
+  object.is_kept = true;
   return value;
 }
 

@@ -106,16 +106,13 @@ Executor::Flow Executor::AssignAttribute(const Expr& target, const ScriptValue& 
     return Flow::kNext;
   }
   ScriptObject& object = *base.object;
-  if (object.is_module && !object.is_restoring) {
-    const std::string name = absl::StrCat(object.path, object.path.empty() ? "" : ".", target.text);
-    if (state_->reported.insert(absl::StrCat("attribute ", name)).second) {
-      Report(DiagnosticKind::kTorchStateWritten, target,
-             absl::StrCat("the model writes to its attribute '", Printable(name),
-                          "'; a compiled model keeps nothing between frames"),
-             "make the state an input and an output of forward");
-    }
+  std::string name(target.text);
+  if (object.is_kept) {
+    OpCall call(state_, PlaceOf(&target), {PathOf(object, name), ""});
+    state_->attributes.NoteAssignment(call, object, name);
+    object.written.insert(name);
   }
-  object.attributes[std::string(target.text)] = value;
+  object.attributes[std::move(name)] = value;
   return Flow::kNext;
 }
 

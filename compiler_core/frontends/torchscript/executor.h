@@ -45,6 +45,7 @@ class Executor {
   // Runs a function; a bound method's `self` is not among the arguments. Poison where the run could
   // not be finished.
   ScriptValue Call(const ScriptFunction& function, const std::vector<ScriptValue>& arguments);
+  int64_t steps() const { return steps_; }
 
  private:
   enum class Flow : uint8_t { kNext, kBreak, kContinue, kReturn, kAbort };
@@ -128,6 +129,10 @@ class Executor {
   // Attributes and the archive's values: exec_objects.cc.
   bool AttributeOf(const ScriptValue& base, absl::string_view name, const Expr& where, Frame& frame,
                    ScriptValue& value);
+  // Before a kept object's attribute is read: it is what earlier calls left in it.
+  void NoteRead(ScriptObject& object, const std::string& name, ScriptValue& value);
+  ScriptValue FromKept(const KeptValue& kept, const std::string& path);
+  ValueRef TensorOf(const KeptValue& kept, const std::string& path);
   bool ResolvePath(absl::string_view path, const Expr& where, ScriptValue& value);
   ScriptValue FromArchive(PyId id, const std::string& path);
   ScriptValue MakeObject(PyId id, const std::string& path);

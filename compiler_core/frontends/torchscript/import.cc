@@ -1,22 +1,21 @@
 #include "compiler_core/frontends/torchscript/import.h"
 
 #include <algorithm>
-#include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
-#include "compiler_core/frontends/common/const_inputs.h"
 #include "compiler_core/frontends/common/run_import.h"
 #include "compiler_core/frontends/torchscript/archive.h"
+#include "compiler_core/frontends/torchscript/attribute_states.h"
 #include "compiler_core/frontends/torchscript/executor.h"
+#include "compiler_core/frontends/torchscript/forward_inputs.h"
 #include "compiler_core/frontends/torchscript/op_call.h"
-#include "compiler_core/frontends/torchscript/parameter_type.h"
 
 namespace npuc {
 namespace pt {
@@ -24,24 +23,46 @@ namespace {
 
 constexpr size_t kMaxOutputs = 256;
 constexpr int kMaxOutputDepth = 16;
+// Runs of forward, until a line of so many attributes that hand on their values is known as states.
+constexpr int kMaxRounds = 32;
 
-// Words that a member of the header's structs must not be called.
-bool IsCKeyword(absl::string_view name) {
-  constexpr absl::string_view kWords[] = {
-      "auto",   "break",  "case",      "char",     "const",   "continue", "default",  "do",
-      "double", "else",   "enum",      "extern",   "float",   "for",      "goto",     "if",
-      "inline", "int",    "long",      "register", "return",  "short",    "signed",   "sizeof",
-      "static", "struct", "switch",    "typedef",  "union",   "unsigned", "void",     "volatile",
-      "while",  "class",  "delete",    "new",      "this",    "template", "operator", "private",
-      "public", "bool",   "namespace", "using",    "virtual", "friend",   "catch",    "throw",
-  };
-  return std::find(std::begin(kWords), std::end(kWords), name) != std::end(kWords);
+// The values of a graph that these depend on, by number.
+std::vector<bool> NeededBy(const Graph& graph, const std::vector<ValueId>& roots) {
+  std::vector<bool> needed(static_cast<size_t>(graph.value_count()), false);
+  for (const ValueId root : roots) needed[root.value()] = true;
+  for (int i = graph.node_count() - 1; i >= 0; --i) {
+    const Node& node = graph.nodes()[static_cast<size_t>(i)];
+    const bool is_needed = std::any_of(node.outputs.begin(), node.outputs.end(),
+                                       [&](ValueId id) { return needed[id.value()]; });
+    if (!is_needed) continue;
+    for (const ValueId id : node.inputs) needed[id.value()] = true;
+  }
+  return needed;
 }
 
-// One import: resolves inputs, runs forward, flattens its result. Used once.
+void ReportUnsettled(const AttributePlan& before, const AttributePlan& after,
+                     const std::string& file, Diagnostics* diagnostics) {
+  for (const auto& [path, kept] : after) {
+    const auto it = before.find(path);
+    if (it != before.end() && it->second.value == kept.value) continue;
+    diagnostics->Add(
+        {.kind = DiagnosticKind::kTorchStateWritten,
+         .message =
+             absl::StrCat("each call of forward leaves another number, or a tensor of another "
+                          "shape, in attribute '",
+                          Printable(path), "'"),
+         .file = file,
+         .fix = "keep tensors of one shape in attributes; count calls outside of the model"});
+  }
+}
+
+// One run of forward: makes inputs, runs, flattens the result. Used once.
 class TorchImporter {
  public:
-  TorchImporter(const TorchArchive* archive, const CompileOptions& options, Graph* graph,
+  // `plan`: what calls find in the attributes that they write; `unused`: states that nothing
+  // depends on.
+  TorchImporter(const TorchArchive* archive, const CompileOptions& options,
+                const AttributePlan& plan, const std::set<std::string>& unused, Graph* graph,
                 Diagnostics* diagnostics)
       : options_(options),
         graph_(graph),
@@ -49,6 +70,7 @@ class TorchImporter {
         state_(graph, diagnostics, options.model_name),
         executor_(archive, &state_) {
     state_.core = FindCore(options.core);
+    state_.attributes.Begin(&plan, &unused);
   }
 
   void Run() {
@@ -64,9 +86,8 @@ class TorchImporter {
       }
       return;
     }
-    std::vector<ScriptValue> arguments;
-    if (!ResolveInputs(*forward, arguments)) return;
-    const ScriptValue result = executor_.Call(*forward, arguments);
+    if (!MakeForwardInputs(*forward, options_, state_, executor_, inputs_)) return;
+    const ScriptValue result = executor_.Call(*forward, inputs_.arguments);
     if (result.Is(ScriptKind::kPoison)) {
       // Where the run was broken off, what went wrong before is of interest, too.
       if (result.integer >= 0) state_.Flush(result.integer);
@@ -77,8 +98,40 @@ class TorchImporter {
       return;
     }
     Flatten(result, 0);
+    AddStateOutputs();
     AddOutputs();
     WarnAboutUnusedInputs();
+  }
+
+  // The values that the next call finds in the attributes that calls write.
+  const AttributePlan& next_plan() const { return next_plan_; }
+  int64_t steps() const { return executor_.steps(); }
+
+  // Paths of the states that none of the model's own outputs depends on.
+  std::set<std::string> UnusedStates() const {
+    std::vector<ValueId> roots;
+    for (size_t i = state_outputs_; i < graph_->outputs().size(); ++i) {
+      roots.push_back(graph_->outputs()[i].value);
+    }
+    std::set<std::string> unused;
+    for (const AttributeStates::State& state : state_.attributes.states())
+      unused.insert(state.path);
+    for (bool is_new = true; is_new;) {
+      is_new = false;
+      const std::vector<bool> needed = NeededBy(*graph_, roots);
+      for (size_t i = 0; i < state_.attributes.states().size() && i < state_outputs_; ++i) {
+        const AttributeStates::State& state = state_.attributes.states()[i];
+        if (!needed[state.input.value()] || unused.erase(state.path) == 0) continue;
+        roots.push_back(graph_->outputs()[i].value);
+        is_new = true;
+      }
+    }
+    return unused;
+  }
+
+  // Says where the states' first values are others than zeros.
+  void NoteFirstValues() {
+    for (const auto& [path, kept] : next_plan_) NoteFirst(path, kept.value, kept.first);
   }
 
  private:
@@ -87,175 +140,6 @@ class TorchImporter {
                        .message = std::move(message),
                        .file = options_.model_name,
                        .fix = std::move(fix)});
-  }
-
-  bool ResolveInputs(const ScriptFunction& forward, std::vector<ScriptValue>& arguments) {
-    const std::vector<Parameter>& parameters = forward.def->parameters;
-    const size_t count = parameters.empty() ? 0 : parameters.size() - 1;  // without self
-    std::vector<const InputDecl*> declared(count, nullptr);
-    inputs_.assign(count, ScriptValue::None());
-    bool ok = true;
-    for (const InputDecl& input : options_.inputs) {
-      size_t index = 0;
-      if (!absl::SimpleAtoi(input.name, &index) || index >= count) {
-        AddError(DiagnosticKind::kInputNotInModel,
-                 absl::StrCat("INPUT_OPS names input ", Printable(input.name), "; forward takes ",
-                              count, " inputs", count == 0 ? "" : ", counted from 0"),
-                 "name inputs by their index");
-        ok = false;
-        continue;
-      }
-      if (declared[index] != nullptr) {
-        AddError(DiagnosticKind::kDuplicateEndpoint,
-                 absl::StrCat("INPUT_OPS names input ", index, " twice"), "keep one of the two");
-        ok = false;
-        continue;
-      }
-      declared[index] = &input;
-      if (!AddInput(parameters[index + 1], index, input)) ok = false;
-    }
-    std::vector<bool> is_fixed(count, false);
-    for (const ConstInput& input : options_.const_inputs) {
-      size_t index = 0;
-      if (!absl::SimpleAtoi(input.name, &index) || index >= count) {
-        AddError(
-            DiagnosticKind::kInputNotInModel,
-            absl::StrCat("CONST_INPUTS names input ", Printable(input.name), "; forward takes ",
-                         count, " inputs", count == 0 ? "" : ", counted from 0"),
-            "name inputs by their index");
-        ok = false;
-      } else if (declared[index] != nullptr || is_fixed[index]) {
-        AddError(DiagnosticKind::kDuplicateEndpoint,
-                 absl::StrCat("CONST_INPUTS names input ", index,
-                              ", which INPUT_OPS or CONST_INPUTS has already"),
-                 "keep one of the two");
-        ok = false;
-      } else {
-        is_fixed[index] = true;
-        if (!AddConstInput(parameters[index + 1], index, input)) ok = false;
-      }
-    }
-    for (size_t i = 0; i < count; ++i) {
-      const Parameter& parameter = parameters[i + 1];
-      if (declared[i] == nullptr && !is_fixed[i]) {
-        if (parameter.fallback == nullptr) {
-          ok = false;
-          ReportUndeclared(parameter, i);
-        } else {
-          inputs_[i] = executor_.DefaultOf(forward, parameter);
-        }
-      }
-      arguments.push_back(inputs_[i]);
-    }
-    return ok && CheckNcxInputs(declared);
-  }
-
-  // A number of Python where forward takes one; else a tensor, of i64 where all numbers are whole.
-  bool AddConstInput(const Parameter& parameter, size_t index, const ConstInput& input) {
-    const absl::string_view type = TypeNameOf(parameter);
-    const double first = input.values[0];
-    if (type == "Tensor") {
-      const DType dtype = input.is_whole ? DType::kInt64 : DType::kFloat32;
-      ValueRef value = frontend::ConstInputValue(state_, input, dtype, std::nullopt);
-      if (value == nullptr) return false;
-      inputs_[index] = state_.heap.Tensor(std::move(value));
-      return true;
-    }
-    const bool is_flag = type == "bool" && input.is_whole && (first == 0 || first == 1);
-    if (!input.is_list && is_flag) {
-      inputs_[index] = ScriptValue::Bool(first != 0);
-    } else if (!input.is_list && type == "int" && input.is_whole) {
-      inputs_[index] = ScriptValue::Int(static_cast<int64_t>(first));
-    } else if (!input.is_list && type == "float") {
-      inputs_[index] = ScriptValue::Float(first);
-    } else {
-      AddError(DiagnosticKind::kInputShapeConflict,
-               absl::StrCat("the value of input ", index, ", '", Printable(parameter.name),
-                            "', in CONST_INPUTS does not fit its type ", Printable(type)),
-               "write a number for an int or a float, true or false for a bool");
-      return false;
-    }
-    return true;
-  }
-
-  void ReportUndeclared(const Parameter& parameter, size_t index) {
-    const absl::string_view type = TypeNameOf(parameter);
-    const std::string what = absl::StrCat("input ", index, ", '", Printable(parameter.name), "', ");
-    if (type == "Tensor") {
-      AddError(DiagnosticKind::kTorchInputNotTensor,
-               absl::StrCat(what, "has no default and is not in INPUT_OPS"),
-               absl::StrCat("add it with its shape, as in INPUT_OPS: {", index, ": [1, 16]}"));
-    } else {
-      ReportType(what, type);
-    }
-  }
-  void ReportType(const std::string& what, absl::string_view type) {
-    const bool is_sequence = type == "List" || type == "Tuple";
-    AddError(DiagnosticKind::kTorchInputNotTensor,
-             absl::StrCat(what, "is of type ", Printable(type),
-                          "; the inputs of a compiled model are tensors"),
-             is_sequence ? "split it: give forward one parameter for each tensor of it"
-                         : "give its value in CONST_INPUTS, by its index");
-  }
-
-  std::string NameOf(const Parameter& parameter, size_t index) {
-    const bool is_made_up = absl::StartsWith(parameter.name, "argument_");
-    if (is_made_up || IsCKeyword(parameter.name)) return absl::StrCat("input_", index);
-    return std::string(parameter.name);
-  }
-
-  bool AddInput(const Parameter& parameter, size_t index, const InputDecl& input) {
-    const absl::string_view type = TypeNameOf(parameter);
-    const std::string what = absl::StrCat("input ", index, ", '", Printable(parameter.name), "', ");
-    if (type != "Tensor" && type != "Optional") {
-      ReportType(what, type);
-      return false;
-    }
-    const absl::Status shape_status = CheckShape(input.shape);
-    if (!shape_status.ok()) {
-      AddError(DiagnosticKind::kInputShapeConflict,
-               absl::StrCat("the shape of input ", index,
-                            " in INPUT_OPS is refused: ", shape_status.message()),
-               "declare a smaller shape");
-      return false;
-    }
-    const std::string name = NameOf(parameter, index);
-    ValueRef value = state_.AddInput(name, {DType::kFloat32, input.shape}, "Placeholder");
-    input_ids_.emplace_back(index, value->id);
-    const auto& ncx = options_.input_ncx_to_nxc;
-    if (std::find(ncx.begin(), ncx.end(), static_cast<int64_t>(index)) != ncx.end()) {
-      const auto rank = static_cast<int64_t>(input.shape.size());
-      if (rank < 3 || rank > 5) {
-        AddError(DiagnosticKind::kInputShapeConflict,
-                 absl::StrCat("INPUT_NCX_TO_NXC names input ", index, " of shape ",
-                              ShapeToString(input.shape), "; NHWC and NLC have rank 4 and 3"),
-                 "take it out of INPUT_NCX_TO_NXC");
-        return false;
-      }
-      std::vector<int64_t> perm = {0, rank - 1};
-      for (int64_t axis = 1; axis + 1 < rank; ++axis) perm.push_back(axis);
-      OpCall call(&state_, {}, {name, ""});
-      absl::StatusOr<ValueRef> turned = call.Transposed(value, std::move(perm));
-      if (!turned.ok()) return false;
-      value = *std::move(turned);
-    }
-    inputs_[index] = state_.heap.Tensor(std::move(value));
-    return true;
-  }
-
-  bool CheckNcxInputs(const std::vector<const InputDecl*>& declared) {
-    bool ok = true;
-    for (const int64_t index : options_.input_ncx_to_nxc) {
-      if (index >= 0 && index < static_cast<int64_t>(declared.size()) &&
-          declared[static_cast<size_t>(index)] != nullptr) {
-        continue;
-      }
-      AddError(DiagnosticKind::kInputNotInModel,
-               absl::StrCat("INPUT_NCX_TO_NXC names input ", index, ", which is not declared"),
-               "name inputs of INPUT_OPS");
-      ok = false;
-    }
-    return ok;
   }
 
   void Flatten(const ScriptValue& value, int depth) {
@@ -281,14 +165,56 @@ class TorchImporter {
       }
       return;
     }
+    if (value.Is(ScriptKind::kDict)) {
+      for (const auto& [key, item] : value.dict->entries) {
+        if (too_many_) return;
+        Flatten(item, depth + 1);
+      }
+      return;
+    }
+    if (value.IsNone() && depth > 0) return;  // an optional result that is left out
     const bool is_index = value.Is(ScriptKind::kUninitialized);
     AddError(DiagnosticKind::kTorchOutputNotTensor,
              absl::StrCat("output ", outputs_.size(), " is ",
                           is_index ? "the index of a maximum, which the core does not compute"
                                    : pt::NameOf(value.kind),
                           "; the outputs of a compiled model are tensors"),
-             "return tensors, or lists and tuples of them");
+             "return tensors, or lists, tuples and dicts of them");
     outputs_.push_back(ScriptValue::Poison());
+  }
+
+  // A state's next value, in the order of the states' inputs.
+  void AddStateOutputs() {
+    OpCall call(&state_, {}, {"", ""});
+    absl::StatusOr<AttributePlan> next = state_.attributes.Next(call);
+    if (!next.ok()) return;  // reported
+    next_plan_ = *std::move(next);
+    for (const AttributeStates::State& state : state_.attributes.states()) {
+      const std::string& name = graph_->def(state.input).source.name;
+      OpCall output(&state_, {}, {absl::StrCat(name, "_out"), ""});
+      ValueId id = state.input;
+      if (const ValueRef after = state_.attributes.After(state.path)) {
+        const absl::StatusOr<ValueId> placed = output.Place(*after);
+        if (!placed.ok()) continue;
+        id = *placed;
+      }
+      AddOutput(absl::StrCat(name, "_out"), id, /*fp16=*/true);
+    }
+    state_outputs_ = graph_->outputs().size();
+  }
+
+  // An output that is an input, or an output already, gets a copy of its own.
+  void AddOutput(const std::string& name, ValueId value, bool fp16) {
+    const auto is_value = [&](const GraphOutput& output) { return output.value == value; };
+    const auto& inputs = graph_->inputs();
+    if (std::find(inputs.begin(), inputs.end(), value) != inputs.end() ||
+        std::any_of(graph_->outputs().begin(), graph_->outputs().end(), is_value)) {
+      const absl::StatusOr<ValueId> copy =
+          state_.builder.AddOne(Op::kIdentity, {value}, {}, {name, ""});
+      if (!copy.ok()) return;
+      value = *copy;
+    }
+    graph_->AddOutput({name, value, fp16});
   }
 
   void AddOutputs() {
@@ -301,51 +227,80 @@ class TorchImporter {
       }
       AddError(DiagnosticKind::kOutputNotInModel,
                absl::StrCat("FP16_OUT_OPS names output ", Printable(name), "; the model has ",
-                            outputs_.size(), " outputs, lists and tuples flattened"),
+                            outputs_.size(), " outputs, lists, tuples and dicts flattened"),
                "count from 0");
     }
     if (outputs_.empty()) {
       AddError(DiagnosticKind::kTorchOutputNotTensor, "the model returns nothing",
                "return at least one tensor");
     }
-    std::set<ValueId> seen(graph_->inputs().begin(), graph_->inputs().end());
     for (size_t i = 0; i < outputs_.size(); ++i) {
       if (!outputs_[i].Is(ScriptKind::kTensor)) continue;
       const std::string name = absl::StrCat("output_", i);
       OpCall call(&state_, {}, {name, ""});
       const absl::StatusOr<ValueRef> value = call.Read(outputs_[i].tensor);
       if (!value.ok()) continue;
-      absl::StatusOr<ValueId> id = call.Place(**value);
-      if (!id.ok()) continue;
-      // An output that is an input, or an output already, gets a copy of its own.
-      if (!seen.insert(*id).second) {
-        id = state_.builder.AddOne(Op::kIdentity, {*id}, {}, {name, ""});
-        if (!id.ok()) continue;
-      }
-      graph_->AddOutput({name, *id, fp16.count(i) > 0});
+      const absl::StatusOr<ValueId> id = call.Place(**value);
+      if (id.ok()) AddOutput(name, *id, fp16.count(i) > 0);
     }
   }
 
   void WarnAboutUnusedInputs() {
     if (diagnostics_->has_errors()) return;
-    std::vector<bool> used(static_cast<size_t>(graph_->value_count()), false);
-    for (const GraphOutput& output : graph_->outputs()) used[output.value.value()] = true;
-    for (int i = graph_->node_count() - 1; i >= 0; --i) {
-      const Node& node = graph_->nodes()[static_cast<size_t>(i)];
-      const bool is_needed = std::any_of(node.outputs.begin(), node.outputs.end(),
-                                         [&](ValueId id) { return used[id.value()]; });
-      if (!is_needed) continue;
-      for (const ValueId id : node.inputs) used[id.value()] = true;
-    }
-    for (const auto& [index, id] : input_ids_) {
-      if (used[id.value()]) continue;
+    std::vector<ValueId> roots;
+    for (const GraphOutput& output : graph_->outputs()) roots.push_back(output.value);
+    const std::vector<bool> needed = NeededBy(*graph_, roots);
+    for (const auto& [key, id] : inputs_.inputs) {
+      if (needed[id.value()]) continue;
       diagnostics_->Add(
           {.kind = DiagnosticKind::kUnusedInput,
            .message = "the input is declared in INPUT_OPS, but no output depends on it",
            .file = options_.model_name,
            .node = graph_->def(id).source.name,
-           .fix = absl::StrCat("remove input ", index, ", or check the model")});
+           .fix = absl::StrCat("remove input ", key, ", or check the model")});
     }
+  }
+
+  // `first`: of the same place in the attribute as the archive has it; null: there is none.
+  void NoteFirst(const std::string& path, const KeptValue& value,
+                 const std::optional<KeptValue>& first) {
+    const bool is_dict = value.kind == ScriptKind::kDict;
+    for (size_t i = is_dict ? 1 : 0; i < value.items.size(); i += is_dict ? 2 : 1) {
+      const bool has_same = first.has_value() && first->kind == value.kind &&
+                            first->items.size() == value.items.size();
+      const std::string part = is_dict ? value.items[i - 1].text : absl::StrCat(i);
+      NoteFirst(absl::StrCat(path, ".", part), value.items[i],
+                has_same ? std::optional<KeptValue>(first->items[i]) : std::nullopt);
+    }
+    const auto& states = state_.attributes.states();
+    const bool is_state = std::any_of(states.begin(), states.end(),
+                                      [&](const auto& state) { return state.path == path; });
+    if (!is_state) return;
+    const bool has_shape = first.has_value() && first->kind == ScriptKind::kTensor &&
+                           first->constant.has_value() && first->constant->shape() == value.shape;
+    if (has_shape && IsZero(*first->constant)) return;
+    const std::string what = absl::StrCat("attribute '", Printable(path), "'");
+    diagnostics_->Add(
+        {.kind = DiagnosticKind::kStateBeginsElsewhere,
+         .message = has_shape
+                        ? absl::StrCat("the model begins with ", what,
+                                       " other than 0; states of a compiled model begin with 0")
+                        : absl::StrCat("the first call of the model finds no tensor of ",
+                                       ShapeToString(value.shape), " in ", what,
+                                       "; the compiled model finds zeros"),
+         .file = options_.model_name,
+         .node = path,
+         .fix = has_shape
+                    ? "write the attribute's first value into that input before the first frame"
+                    : "compare the first frame with the model's; where it differs, write the state "
+                      "behind a first call into that input before the first frame"});
+  }
+
+  static bool IsZero(const Tensor& tensor) {
+    for (int64_t i = 0; i < tensor.element_count(); ++i) {
+      if (tensor.at(i) != 0) return false;
+    }
+    return true;
   }
 
   const CompileOptions& options_;
@@ -353,21 +308,51 @@ class TorchImporter {
   Diagnostics* diagnostics_;
   ImportState state_;
   Executor executor_;
-  std::vector<ScriptValue> inputs_;
-  std::vector<std::pair<size_t, ValueId>> input_ids_;
+  AttributePlan next_plan_;
+  ForwardInputs inputs_;
   std::vector<ScriptValue> outputs_;
+  size_t state_outputs_ = 0;  // so many of the graph's outputs, the first ones
   bool too_many_ = false;
 };
+
+// Runs forward until its attributes stay the same from call to call: each run begins with what the
+// last one left. A model that writes to none is done after one run.
+void ImportForward(const TorchArchive& archive, const CompileOptions& options, Graph* graph,
+                   Diagnostics* diagnostics) {
+  AttributePlan plan;
+  std::set<std::string> unused;
+  int64_t steps = 0;
+  for (int round = 0;; ++round) {
+    Graph made;
+    made.set_name(graph->name());
+    Diagnostics found;
+    TorchImporter importer(&archive, options, plan, unused, &made, &found);
+    importer.Run();
+    const bool is_settled = found.has_errors() || IsSamePlan(plan, importer.next_plan());
+    std::set<std::string> further;
+    if (is_settled && !found.has_errors()) further = importer.UnusedStates();
+    if (is_settled && further.empty()) {
+      if (!found.has_errors()) importer.NoteFirstValues();
+      *graph = std::move(made);
+      return diagnostics->Append(found);
+    }
+    steps += importer.steps();
+    if (round == kMaxRounds || steps > ExecutorLimits().steps) {
+      return ReportUnsettled(plan, importer.next_plan(), options.model_name, diagnostics);
+    }
+    unused.merge(further);
+    plan = importer.next_plan();
+  }
+}
 
 }  // namespace
 }  // namespace pt
 
 absl::StatusOr<Graph> ImportTorchArchive(const pt::TorchArchive& archive,
                                          const CompileOptions& options, Diagnostics& diagnostics) {
-  return frontend::RunImport("TorchScript", options, diagnostics,
-                             [&](Graph* graph, Diagnostics* found) {
-                               pt::TorchImporter(&archive, options, graph, found).Run();
-                             });
+  return frontend::RunImport(
+      "TorchScript", options, diagnostics,
+      [&](Graph* graph, Diagnostics* found) { pt::ImportForward(archive, options, graph, found); });
 }
 
 absl::StatusOr<Graph> ImportTorchScript(absl::string_view model_bytes,

@@ -392,16 +392,15 @@ absl::StatusOr<ValueRef> OpCall::Read(TensorCell* cell) {
   return cell->value;
 }
 
-absl::Status OpCall::CheckNoAttribute(const TensorCell& cell) {
-  if (cell.attribute.empty()) return absl::OkStatus();
-  return Fail(DiagnosticKind::kTorchStateWritten,
-              absl::StrCat("the model writes to its attribute '", Printable(cell.attribute),
-                           "'; a compiled model keeps nothing between frames"),
-              "make the state an input and an output of forward");
+void OpCall::NoteChange(TensorCell* cell) {
+  if (cell->attribute.empty()) return;
+  ScriptValue value = ScriptValue::Of(ScriptKind::kTensor);
+  value.tensor = cell;
+  torch_state_->attributes.NoteChange(*this, cell->attribute, value);
 }
 
 absl::Status OpCall::Become(TensorCell* cell, const TensorCell& view) {
-  RETURN_IF_ERROR(CheckNoAttribute(*cell));
+  NoteChange(cell);
   TensorCell made = view;
   TensorCell* const memory = torch_state_->heap.MoveOut(cell);
   made.version = cell->version + 1;
@@ -412,7 +411,7 @@ absl::Status OpCall::Become(TensorCell* cell, const TensorCell& view) {
 }
 
 absl::Status OpCall::Write(TensorCell* cell, ValueRef updated) {
-  RETURN_IF_ERROR(CheckNoAttribute(*cell));
+  NoteChange(cell);
   if (cell->may_share) {
     return FailMode("it writes to a tensor that may or may not share its memory with another",
                     "write x = x.clone() before it, or use the form that is not in place");

@@ -15,6 +15,7 @@
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/frontends/common/emitter.h"
 #include "compiler_core/frontends/common/term.h"
+#include "compiler_core/frontends/torchscript/attribute_states.h"
 #include "compiler_core/frontends/torchscript/script_value.h"
 #include "compiler_core/target/core_spec.h"
 
@@ -37,7 +38,12 @@ struct ImportState : frontend::ImportState {
                               "compute it from shapes and constants, or move it out of the model") {
   }
 
+  // The input of a state: its path, but no word of C and no other input's name.
+  std::string NameOfState(const std::string& path);
+
   ScriptHeap heap;
+  AttributeStates attributes;
+  std::set<std::string> input_names;
   const CoreSpec* core = nullptr;  // may be null
   std::map<std::string, int> name_counts;
   std::set<std::string> reported;  // what is reported once for the whole model
@@ -160,8 +166,8 @@ class OpCall : public frontend::Emitter {
 
  private:
   NodeSource UnderRow(absl::string_view row) const;
-  // Reports a write to what the module keeps.
-  absl::Status CheckNoAttribute(const TensorCell& cell);
+  // Notes a write to what the module keeps.
+  void NoteChange(TensorCell* cell);
   absl::Status ExpectKind(int i, absl::string_view wanted);
 
   ImportState* torch_state_;

@@ -258,28 +258,26 @@ absl::StatusOr<ScriptValue> PyFormat(OpCall& call) {
   return call.state().heap.String(std::move(text));
 }
 
-absl::Status CheckWritable(OpCall& call) {
+// Before a list or dict is changed, which may be one that the module keeps.
+absl::Status NoteChange(OpCall& call) {
   const ScriptValue& value = call.arg(0);
   const std::string* attribute = nullptr;
   if (value.Is(ScriptKind::kList)) attribute = &value.list->attribute;
   if (value.Is(ScriptKind::kDict)) attribute = &value.dict->attribute;
   if (attribute == nullptr) return Mismatch(call);
-  if (attribute->empty()) return absl::OkStatus();
-  return call.Fail(DiagnosticKind::kTorchStateWritten,
-                   absl::StrCat("the model writes to its attribute '", Printable(*attribute),
-                                "'; a compiled model keeps nothing between frames"),
-                   "make the state an input and an output of forward");
+  if (!attribute->empty()) call.state().attributes.NoteChange(call, *attribute, value);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<ScriptValue> PyAppend(OpCall& call) {
-  RETURN_IF_ERROR(CheckWritable(call));
+  RETURN_IF_ERROR(NoteChange(call));
   if (!call.arg(0).Is(ScriptKind::kList)) return Mismatch(call);
   call.arg(0).list->items.push_back(call.arg(1));
   return call.arg(0).list->items.size() < 16 ? call.arg(0) : ScriptValue::None();
 }
 
 absl::StatusOr<ScriptValue> PyExtend(OpCall& call) {
-  RETURN_IF_ERROR(CheckWritable(call));
+  RETURN_IF_ERROR(NoteChange(call));
   if (!call.arg(0).Is(ScriptKind::kList) || !call.arg(1).IsSequence()) return Mismatch(call);
   ASSIGN_OR_RETURN(const ScriptValue joined, Concatenated(call, call.arg(0), call.arg(1)));
   call.arg(0).list->items = joined.list->items;
@@ -295,7 +293,7 @@ absl::StatusOr<size_t> IndexIn(OpCall& call, int i, size_t size, int64_t fallbac
 }
 
 absl::StatusOr<ScriptValue> PyPop(OpCall& call) {
-  RETURN_IF_ERROR(CheckWritable(call));
+  RETURN_IF_ERROR(NoteChange(call));
   if (!call.arg(0).Is(ScriptKind::kList)) return Mismatch(call);
   std::vector<ScriptValue>& items = call.arg(0).list->items;
   ASSIGN_OR_RETURN(const size_t index, IndexIn(call, 1, items.size(), -1));
@@ -305,7 +303,7 @@ absl::StatusOr<ScriptValue> PyPop(OpCall& call) {
 }
 
 absl::StatusOr<ScriptValue> PyInsert(OpCall& call) {
-  RETURN_IF_ERROR(CheckWritable(call));
+  RETURN_IF_ERROR(NoteChange(call));
   if (!call.arg(0).Is(ScriptKind::kList)) return Mismatch(call);
   std::vector<ScriptValue>& items = call.arg(0).list->items;
   ASSIGN_OR_RETURN(int64_t index, call.Int(1));
@@ -329,7 +327,7 @@ absl::StatusOr<ScriptValue> PyGetItem(OpCall& call) {
 }
 
 absl::StatusOr<ScriptValue> PySetItem(OpCall& call) {
-  RETURN_IF_ERROR(CheckWritable(call));
+  RETURN_IF_ERROR(NoteChange(call));
   if (call.arg(0).Is(ScriptKind::kDict)) {
     for (auto& [key, item] : call.arg(0).dict->entries) {
       if (!ScriptEqual(key, call.arg(1))) continue;
@@ -410,7 +408,7 @@ absl::StatusOr<ScriptValue> PyList(OpCall& call) {
 }
 
 absl::StatusOr<ScriptValue> PyReverse(OpCall& call) {
-  RETURN_IF_ERROR(CheckWritable(call));
+  RETURN_IF_ERROR(NoteChange(call));
   if (!call.arg(0).Is(ScriptKind::kList)) return Mismatch(call);
   std::reverse(call.arg(0).list->items.begin(), call.arg(0).list->items.end());
   return ScriptValue::None();

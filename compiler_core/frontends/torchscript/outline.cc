@@ -54,15 +54,39 @@ class CallCounter {
   std::map<std::string, int64_t>& counts_;
 };
 
+// A parameter, or each item of a tuple; of a list the first one, since the type does not tell how
+// many it has.
+void AddInput(const Expr* type, const std::string& key, const std::string& name,
+              bool may_be_left_out, ModelOutline& outline) {
+  constexpr size_t kMost = 1024;
+  if (outline.inputs.size() >= kMost) return;
+  const absl::string_view outer = TypeNameOf(type);
+  while (type != nullptr && type->kind == ExprKind::kSubscript &&
+         type->children[0]->text == "Optional") {
+    type = type->children[1].get();
+  }
+  if (type != nullptr && type->kind == ExprKind::kSubscript &&
+      (outer == "Tuple" || outer == "List")) {
+    const Expr& inner = *type->children[1];
+    const bool is_row = outer == "Tuple" && inner.kind == ExprKind::kTuple;
+    for (size_t i = 0; i < (is_row ? inner.children.size() : 1); ++i) {
+      AddInput(is_row ? inner.children[i].get() : &inner, absl::StrCat(key, ".", i),
+               absl::StrCat(name, "_", i), may_be_left_out, outline);
+    }
+    return;
+  }
+  ModelOutline::Port port{.key = key, .name = name};
+  port.is_tensor = outer == "Tensor" || outer == "Optional";
+  port.type = port.is_tensor ? "" : Printable(outer);
+  port.may_be_left_out = may_be_left_out;
+  outline.inputs.push_back(std::move(port));
+}
+
 void AddInputs(const FunctionDef& forward, ModelOutline& outline) {
   for (size_t i = 1; i < forward.parameters.size(); ++i) {  // without self
     const Parameter& parameter = forward.parameters[i];
-    const absl::string_view type = TypeNameOf(parameter);
-    ModelOutline::Port port{.key = absl::StrCat(i - 1), .name = std::string(parameter.name)};
-    port.is_tensor = type == "Tensor" || type == "Optional";
-    port.type = port.is_tensor ? "" : Printable(type);
-    port.may_be_left_out = parameter.fallback != nullptr;
-    outline.inputs.push_back(std::move(port));
+    AddInput(parameter.type.get(), absl::StrCat(i - 1), std::string(parameter.name),
+             parameter.fallback != nullptr, outline);
   }
 }
 

@@ -82,6 +82,10 @@ bool Equal(const ScriptValue& a, const ScriptValue& b, int depth, int& budget) {
 
 }  // namespace
 
+std::string PathOf(const ScriptObject& object, absl::string_view name) {
+  return absl::StrCat(object.path, object.path.empty() ? "" : ".", name);
+}
+
 absl::string_view NameOf(ScriptKind kind) {
   switch (kind) {
     case ScriptKind::kNone:

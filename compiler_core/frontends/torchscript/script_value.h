@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -151,11 +152,16 @@ struct ScriptObject {
   const ClassDef* class_def = nullptr;
   const LoadedFile* file = nullptr;
   bool is_module = false;
-  bool is_restoring = false;  // its __setstate__ runs, and may write attributes
-  std::string path;           // "layer1.0.conv"; of the root ""
+  bool is_kept = false;  // of the archive, and restored: what is written to it stays
+  std::string path;      // "layer1.0.conv"; of the root ""
   std::map<std::string, ScriptValue, std::less<>> attributes;
+  std::set<std::string, std::less<>> read_first;  // attributes of a kept one, read before written
+  std::set<std::string, std::less<>> written;
   std::map<std::string, ScriptFunction, std::less<>> methods;  // those looked up
 };
+
+// The path of an object's attribute, as state_dict has it.
+std::string PathOf(const ScriptObject& object, absl::string_view name);
 
 // Owns what values refer to until the import ends, so that cycles and deep nesting do no harm.
 // How much it may hold is bounded by the executor's steps.
