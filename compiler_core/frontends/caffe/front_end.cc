@@ -11,7 +11,8 @@ namespace npuc {
 namespace {
 
 bool IsCaffeModel(absl::string_view bytes) {
-  return GuessFileKind(bytes).what == caffe::kCaffeGuess;
+  const FileGuess guess = GuessFileKind(bytes);
+  return guess.what == caffe::kCaffeGuess || guess.what == caffe::kCaffeTextGuess;
 }
 
 // The whole .prototxt, which is text and small. False: it was reported.
@@ -45,6 +46,11 @@ absl::StatusOr<Graph> Import(const ModelFiles& files, const CompileOptions& opti
 
 absl::StatusOr<ModelOutline> Outline(absl::string_view bytes, absl::string_view file,
                                      Diagnostics& diagnostics) {
+  if (GuessFileKind(bytes).what == caffe::kCaffeTextGuess) {
+    return OutlineCaffe(
+        {.model = "", .model_name = file, .text = bytes, .text_name = file, .is_text_alone = true},
+        diagnostics);
+  }
   return OutlineCaffe({.model = bytes, .model_name = file}, diagnostics);
 }
 

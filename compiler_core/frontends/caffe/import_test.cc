@@ -1,9 +1,12 @@
 #include "compiler_core/frontends/caffe/import.h"
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/frontends/caffe/test_util.h"
+#include "compiler_core/frontends/common/recurrent_cases_test_util.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -11,8 +14,10 @@ namespace npuc::caffe {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::FloatNear;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::Pointwise;
 
 const char kInput[] = "input: 'x' input_shape { dim: 1 dim: 1 dim: 2 dim: 2 }\n";
 const std::string kNoBlobs = BytesField(1, "net");
@@ -164,6 +169,78 @@ TEST(CaffeImportTest, TheOutlineIsTheNetAtInference) {
   EXPECT_THAT(*outline->inputs[0].dims, ElementsAre(1, 1, 2, 2));
   ASSERT_EQ(outline->outputs.size(), 1u);
   EXPECT_EQ(outline->outputs[0].name, "y");
+}
+
+// PyTorch's LSTM with its gates in the order i, f, o, g, and both biases in one.
+class CaffeLstmTest : public testing::Test {
+ protected:
+  CaffeLstmTest() {
+    const auto& direction = numbers_.directions[0];
+    std::vector<float> bias = direction.w_bias;
+    for (size_t i = 0; i < bias.size(); ++i) bias[i] += direction.r_bias[i];
+    model_ = BlobLayer("l", {BlobBytes({8, 3}, Turned(direction.w)), BlobBytes({8}, Turned(bias)),
+                             BlobBytes({8, 2}, Turned(direction.r))});
+  }
+  static std::vector<float> Turned(const std::vector<float>& blocks) {
+    const size_t size = blocks.size() / 4;
+    std::vector<float> out(blocks.begin(), blocks.begin() + static_cast<ptrdiff_t>(2 * size));
+    out.insert(out.end(), blocks.begin() + static_cast<ptrdiff_t>(3 * size), blocks.end());
+    out.insert(out.end(), blocks.begin() + static_cast<ptrdiff_t>(2 * size),
+               blocks.begin() + static_cast<ptrdiff_t>(3 * size));
+    return out;
+  }
+  static std::string Text(const std::string& more_bottoms, const std::string& more = "") {
+    return "input: 'x' input_shape { dim: 3 dim: 2 dim: 3 }\n"
+           "input: 'cont' input_shape { dim: 3 dim: 2 }\n"
+           "input: 'h' input_shape { dim: 1 dim: 2 dim: 2 }\n"
+           "input: 'c' input_shape { dim: 1 dim: 2 dim: 2 }\n"
+           "layer { name: 'l' type: 'LSTM' bottom: 'x' " +
+           more_bottoms + " top: 'y' " + more + " }\n";
+  }
+
+  const frontend::RecurrentCase& case_ = frontend::RecurrentCases()[0];
+  const frontend::RecurrentNumbers numbers_{case_, 4};
+  std::string model_;
+};
+
+TEST_F(CaffeLstmTest, GoesOnFromFrameToFrame) {
+  const std::string params = "recurrent_param { num_output: 2 }";
+  const auto near = [](const std::vector<float>& wanted) {
+    return Pointwise(FloatNear(1e-5f), wanted);
+  };
+  // x, cont, the layer's h and c -> the states behind, y.
+  const std::vector<float> ones(6, 1);
+  EXPECT_THAT(
+      Evaluate(model_, Text("bottom: 'cont'", params), {numbers_.x, ones, numbers_.h, numbers_.c}),
+      ElementsAre(near(case_.h), near(case_.c), near(case_.y)));
+  // Exposed, the states are bottoms and tops.
+  EXPECT_THAT(
+      Evaluate(model_,
+               Text("bottom: 'cont' bottom: 'h' bottom: 'c'",
+                    "top: 'h1' top: 'c1' recurrent_param { num_output: 2 expose_hidden: true }"),
+               {numbers_.x, ones, numbers_.h, numbers_.c}),
+      ElementsAre(near(case_.y), near(case_.h), near(case_.c)));
+  // 0 in cont forgets: the last step is that of a sequence of its own.
+  std::vector<float> last = ones;
+  last[4] = last[5] = 0;
+  const auto results =
+      Evaluate(model_, Text("bottom: 'cont'", params), {numbers_.x, last, numbers_.h, numbers_.c});
+  ASSERT_EQ(results.size(), 3u);
+  std::vector<float> shifted = numbers_.x;
+  std::copy(shifted.end() - 6, shifted.end(), shifted.begin());
+  const auto alone = Evaluate(model_, Text("", params), {shifted});
+  ASSERT_EQ(alone.size(), 1u);
+  EXPECT_THAT(std::vector<float>(results[2].end() - 4, results[2].end()),
+              near(std::vector<float>(alone[0].begin(), alone[0].begin() + 4)));
+}
+
+TEST(CaffeImportTest, LooksUpRows) {
+  const std::string text =
+      "input: 'x' input_shape { dim: 2 }\n" +
+      Layer("Embed", "x", "y", "embed_param { input_dim: 3 num_output: 2 bias_term: false }");
+  EXPECT_THAT(
+      Evaluate(BlobLayer("y_Embed", {BlobBytes({3, 2}, {1, 2, 3, 4, 5, 6})}), text, {{2, 0}}),
+      ElementsAre(ElementsAre(5, 6, 1, 2)));
 }
 
 }  // namespace

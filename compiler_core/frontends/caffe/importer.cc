@@ -251,7 +251,7 @@ void Importer::RunPlugin(const Layer& layer, const frontend::PluginOp& op) {
   std::optional<std::vector<ValueRef>> operands = Operands(layer);
   if (!operands.has_value()) return;
   const LayerView view(&layer);
-  LayerImporter node(&state_, &view, *std::move(operands));
+  LayerImporter node(&state_, &view, *std::move(operands), &next_states_);
   TakeResults(layer, node, frontend::RunPluginOp(node, op, view));
 }
 
@@ -267,7 +267,7 @@ void Importer::RunSubgraph(const frontend::SubgraphMatch& match) {
   }
   const Layer& end = layer_at(match.end);
   const LayerView view(&end);
-  LayerImporter node(&state_, &view, std::move(operands));
+  LayerImporter node(&state_, &view, std::move(operands), &next_states_);
   TakeResults(end, node, frontend::RunPlugin(node, *match.op, [&](size_t i) {
                 return frontend::AttributeOf(LayerView(&layer_at(match.attribute_nodes[i])),
                                              match.op->attributes[i]);
@@ -284,7 +284,7 @@ void Importer::RunLayer(const Layer& layer) {
   std::optional<std::vector<ValueRef>> operands = Operands(layer);
   if (!operands.has_value()) return;
   const LayerView view(&layer);
-  LayerImporter node(&state_, &view, *std::move(operands));
+  LayerImporter node(&state_, &view, *std::move(operands), &next_states_);
   const absl::Status status = rule->import(node);
   if (status.ok() && !CheckParameters(view)) return;
   TakeResults(layer, node, status);
@@ -310,6 +310,9 @@ void Importer::TakeResults(const Layer& layer, LayerImporter& node, const absl::
 }
 
 void Importer::AddOutputs() {
+  for (auto& [name, value] : next_states_) {
+    state_.AddOutput(name, std::move(value), /*fp16=*/true);
+  }
   for (const Endpoints::Output& output : outputs_) {
     const int index = net_.Find(output.name);
     if (value(index).is_given || tensor(index).layer < 0) {

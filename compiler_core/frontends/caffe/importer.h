@@ -80,6 +80,7 @@ class Importer {
   frontend::Subgraphs subgraphs_;
   const frontend::RuleTable<ImportRule> rules_ = AllRules();
   std::vector<Value> values_;  // by tensor
+  NextStates next_states_;
   std::vector<Endpoints::Output> outputs_;
   std::optional<frontend::CutAdvice> advice_;
 };

@@ -245,6 +245,10 @@ bool Net::Reader::ReadText() {
 bool Net::Reader::ReadFiles() {
   net_.is_from_text_ = files_.text.has_value();
   const bool has_text = !files_.text.has_value() || ReadText();
+  if (files_.is_text_alone) {
+    net_.model_ = std::make_unique<Message>();
+    return has_text;
+  }
   return ReadModel() && has_text;
 }
 

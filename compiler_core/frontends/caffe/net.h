@@ -17,6 +17,7 @@ namespace npuc::caffe {
 inline constexpr size_t kMaxLayers = size_t{1} << 16;
 // The name of the format in a FileGuess.
 inline constexpr absl::string_view kCaffeGuess = "a Caffe model";
+inline constexpr absl::string_view kCaffeTextGuess = "a Caffe net in text form (.prototxt)";
 
 // The files of a model. Both outlive what is read from them.
 struct CaffeFiles {
@@ -24,6 +25,7 @@ struct CaffeFiles {
   absl::string_view model_name;                          // for diagnostics
   std::optional<absl::string_view> text = std::nullopt;  // .prototxt
   absl::string_view text_name = {};
+  bool is_text_alone = false;  // there is no .caffemodel: for an outline
 };
 
 // A layer that is there at inference. Tensors are numbers, since a net gives one name to several:

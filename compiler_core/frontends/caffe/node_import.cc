@@ -74,9 +74,18 @@ absl::StatusOr<ValueRef> LayerImporter::Blob(int i, absl::string_view what, Shap
                   std::move(shape));
 }
 
+ValueRef LayerImporter::StateBefore(absl::string_view what, Shape shape) {
+  return state().AddInput(absl::StrCat(source().name, "_", what),
+                          {DType::kFloat32, std::move(shape)});
+}
+
+void LayerImporter::SetStateAfter(absl::string_view what, ValueRef value) {
+  next_states_->emplace_back(absl::StrCat(source().name, "_", what, "_out"), std::move(value));
+}
+
 frontend::RuleTable<ImportRule> AllRules() {
-  return {ActivationRules(), ArithmeticRules(), DetectionRules(),
-          NormRules(),       ShapeRules(),      WindowRules()};
+  return {ActivationRules(), ArithmeticRules(), DetectionRules(), NormRules(),
+          RecurrentRules(),  ShapeRules(),      WindowRules()};
 }
 
 }  // namespace npuc::caffe

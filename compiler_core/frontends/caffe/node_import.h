@@ -20,12 +20,16 @@ using frontend::ImportState;
 using frontend::Term;
 using frontend::ValueRef;
 
+// States for the next frame: outputs of the model by name, in the order of their inputs.
+using NextStates = std::vector<std::pair<std::string, ValueRef>>;
+
 // The view of a layer that its rule works with: its parameters are the attributes, its bottoms the
 // operands.
 class LayerImporter : public frontend::AttributeNode<LayerView> {
  public:
-  LayerImporter(ImportState* state, const LayerView* view, std::vector<ValueRef> inputs)
-      : AttributeNode(state, view, std::move(inputs)) {}
+  LayerImporter(ImportState* state, const LayerView* view, std::vector<ValueRef> inputs,
+                NextStates* next_states)
+      : AttributeNode(state, view, std::move(inputs)), next_states_(next_states) {}
 
   absl::string_view op() const { return node().layer().type; }
   size_t output_count() const { return node().layer().tops.size(); }
@@ -44,8 +48,15 @@ class LayerImporter : public frontend::AttributeNode<LayerView> {
   // Caffe's old form are. `what` names it: "weight".
   absl::StatusOr<ValueRef> Blob(int i, absl::string_view what, Shape shape);
 
+  // A state of the layer as the frame begins: the input LAYER_WHAT of the model.
+  ValueRef StateBefore(absl::string_view what, Shape shape);
+  // The state as the frame ends: the output LAYER_WHAT_out.
+  void SetStateAfter(absl::string_view what, ValueRef value);
+
  private:
   absl::Status BadBlob(int i, absl::string_view message);
+
+  NextStates* next_states_;
 };
 
 // The rule for one type of layer: sets the importer's outputs.
@@ -59,6 +70,7 @@ absl::Span<const ImportRule> ActivationRules();
 absl::Span<const ImportRule> ArithmeticRules();
 absl::Span<const ImportRule> DetectionRules();
 absl::Span<const ImportRule> NormRules();
+absl::Span<const ImportRule> RecurrentRules();
 absl::Span<const ImportRule> ShapeRules();
 absl::Span<const ImportRule> WindowRules();
 

@@ -37,7 +37,11 @@ absl::StatusOr<ModelOutline> OutlineCaffe(const caffe::CaffeFiles& files,
     outline.notes.push_back(absl::StrCat("layer '", Printable(decoding.name), "' (", decoding.type,
                                          ") decodes boxes, which the firmware does"));
   }
-  if (!net->is_from_text()) {
+  if (files.is_text_alone) {
+    outline.notes.push_back(
+        "the file is the net without its weights; name the .caffemodel in MODEL_FILE and this file "
+        "in PROTOTXT");
+  } else if (!net->is_from_text()) {
     outline.notes.push_back(
         "the net is the one that was trained, as the .caffemodel holds it; name the .prototxt of "
         "its deployment in PROTOTXT where there is one");

@@ -86,6 +86,8 @@ NPUC_CAFFE_MESSAGE(BatchNorm, {1, "use_global_stats", kInt}, {2, "moving_average
                    {3, "eps", kFloat})
 NPUC_CAFFE_MESSAGE(Elu, {1, "alpha", kFloat})
 NPUC_CAFFE_MESSAGE(Bias, {1, "axis", kInt}, {2, "num_axes", kInt}, {3, "filler", kMessage, Unread})
+NPUC_CAFFE_MESSAGE(Embed, {1, "num_output", kInt}, {2, "input_dim", kInt}, {3, "bias_term", kInt},
+                   {4, "weight_filler", kMessage, Unread}, {5, "bias_filler", kMessage, Unread})
 NPUC_CAFFE_MESSAGE(Scale, {1, "axis", kInt}, {2, "num_axes", kInt}, {3, "filler", kMessage, Unread},
                    {4, "bias_term", kInt}, {5, "bias_filler", kMessage, Unread})
 NPUC_CAFFE_MESSAGE(Input, {1, "shape", kMessage, BlobShape})
@@ -144,7 +146,7 @@ NPUC_CAFFE_MESSAGE(
     {131, "prelu_param", kMessage, PRelu}, {132, "spp_param", kMessage, Unread},
     {133, "reshape_param", kMessage, Reshape}, {134, "log_param", kMessage, Exp},
     {135, "flatten_param", kMessage, Flatten}, {136, "reduction_param", kMessage, Reduction},
-    {137, "embed_param", kMessage, Unread}, {138, "tile_param", kMessage, Tile},
+    {137, "embed_param", kMessage, Embed}, {138, "tile_param", kMessage, Tile},
     {139, "batch_norm_param", kMessage, BatchNorm}, {140, "elu_param", kMessage, Elu},
     {141, "bias_param", kMessage, Bias}, {142, "scale_param", kMessage, Scale},
     {143, "input_param", kMessage, Input}, {144, "crop_param", kMessage, Crop},
@@ -337,6 +339,7 @@ constexpr TypeParameter kParameters[] = {
     {"DummyData", "dummy_data_param"},
     {"ELU", "elu_param"},
     {"Eltwise", "eltwise_param"},
+    {"Embed", "embed_param"},
     {"Exp", "exp_param"},
     {"Flatten", "flatten_param"},
     {"InnerProduct", "inner_product_param"},

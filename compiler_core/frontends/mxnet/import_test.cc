@@ -1,9 +1,13 @@
 #include "compiler_core/frontends/mxnet/import.h"
 
+#include <map>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "compiler_core/base/files_test_util.h"
+#include "compiler_core/frontends/common/recurrent_cases_test_util.h"
 #include "compiler_core/frontends/mxnet/test_util.h"
+#include "compiler_core/ops/op.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -12,8 +16,10 @@ namespace {
 
 using testing::AllOf;
 using testing::ElementsAre;
+using testing::FloatNear;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Pointwise;
 
 // A fully connected layer, its activation, and the softmax of a training with its label.
 constexpr char kNet[] = R"({"nodes": [
@@ -224,6 +230,81 @@ TEST(MxNetImportTest, OutlinesTheOldSymbolOfMxNet) {
   EXPECT_EQ(outline->inputs[0].key, "data");
   EXPECT_EQ(outline->outputs.size(), 1);
   EXPECT_GE(outline->operators.at("FullyConnected"), 2);
+}
+
+// Parameters of the fused RNN: the weights of all layers and directions, then their biases.
+TEST(MxNetImportTest, FusedRnnsAreThoseOfPyTorch) {
+  const std::map<std::string, std::string> modes = {
+      {"Lstm", "lstm"},     {"TwoWayLstm", "lstm"},  {"Gru", "gru"},
+      {"TwoWayGru", "gru"}, {"TanhRnn", "rnn_tanh"}, {"ReluRnn", "rnn_relu"}};
+  for (const frontend::RecurrentCase& c : frontend::RecurrentCases()) {
+    const std::string& mode = modes.at(c.name);
+    const bool is_lstm = mode == "lstm";
+    const frontend::RecurrentNumbers numbers(c, is_lstm ? 4 : mode == "gru" ? 3 : 1);
+    std::vector<float> flat;
+    const auto append = [&](const std::vector<float>& part) {
+      flat.insert(flat.end(), part.begin(), part.end());
+    };
+    for (const auto& direction : numbers.directions) {
+      append(direction.w);
+      append(direction.r);
+    }
+    for (const auto& direction : numbers.directions) {
+      append(direction.w_bias);
+      append(direction.r_bias);
+    }
+    const std::string symbol = absl::StrCat(
+        R"({"nodes": [
+      {"op": "null", "name": "data", "inputs": []}, {"op": "null", "name": "all", "inputs": []},
+      {"op": "null", "name": "h", "inputs": []}, {"op": "null", "name": "c", "inputs": []},
+      {"op": "_rnn_param_concat", "name": "joined", "attrs": {"dim": "0", "num_args": "1"},
+       "inputs": [[1, 0, 0]]},
+      {"op": "RNN", "name": "rnn", "attrs": {"mode": ")",
+        mode, R"(", "state_size": "2", "num_layers": ")", c.states == 1 ? 1 : 2,
+        R"(", "bidirectional": ")", c.states == 1 ? "False" : "True",
+        R"(", "state_outputs": "True"}, "inputs": [[0, 0, 0], [4, 0, 0], [2, 0, 0])",
+        is_lstm ? ", [3, 0, 0]" : "", R"(]}], "arg_nodes": [0, 1, 2, 3], "heads": [[5, 0, 0],
+      [5, 1, 0])",
+        is_lstm ? ", [5, 2, 0]" : "", "]}");
+    CompileOptions options;
+    options.inputs = {{"data", {3, 2, 3}}, {"h", {c.states, 2, 2}}};
+    if (is_lstm) options.inputs.push_back({"c", {c.states, 2, 2}});
+    const std::string params =
+        ParamsBytes({{"arg:all", ArrayBytes(2, {static_cast<int64_t>(flat.size())}, flat)}});
+    const Imported net = Import(symbol, params, options);
+    ASSERT_TRUE(net.graph.ok()) << c.name << net.problems;
+    std::vector<Tensor> inputs = {Tensor::FromFloats({3, 2, 3}, numbers.x),
+                                  Tensor::FromFloats({c.states, 2, 2}, numbers.h)};
+    if (is_lstm) inputs.push_back(Tensor::FromFloats({c.states, 2, 2}, numbers.c));
+    const absl::StatusOr<std::vector<Tensor>> results = RunReference(*net.graph, inputs);
+    ASSERT_TRUE(results.ok()) << results.status();
+    const auto expect = [&](size_t i, const std::vector<float>& wanted) {
+      EXPECT_THAT((*results)[i].ToFloats(), Pointwise(FloatNear(1e-5f), wanted)) << c.name << i;
+    };
+    expect(0, c.y);
+    expect(1, c.h);
+    if (is_lstm) expect(2, c.c);
+  }
+}
+
+TEST(MxNetImportTest, LooksUpRowsByIndices) {
+  constexpr char kSymbol[] = R"({"nodes": [
+    {"op": "null", "name": "data", "inputs": []}, {"op": "null", "name": "w", "inputs": []},
+    {"op": "Embedding", "name": "e", "attrs": {"input_dim": "3", "output_dim": "2"},
+     "inputs": [[0, 0, 0], [1, 0, 0]]},
+    {"op": "SequenceReverse", "name": "r", "inputs": [[2, 0, 0]]},
+    {"op": "SequenceLast", "name": "l", "inputs": [[3, 0, 0]]}],
+   "arg_nodes": [0, 1], "heads": [[3, 0, 0], [4, 0, 0]]})";
+  CompileOptions options;
+  options.inputs = {{"data", {3, 1}}};
+  const Imported net =
+      Import(kSymbol, ParamsBytes({{"arg:w", ArrayBytes(2, {3, 2}, {1, 2, 3, 4, 5, 6})}}), options);
+  ASSERT_TRUE(net.graph.ok()) << net.problems;
+  const absl::StatusOr<std::vector<Tensor>> results =
+      RunReference(*net.graph, {Tensor::FromFloats({3, 1}, {2, 0, 1})});
+  ASSERT_TRUE(results.ok()) << results.status();
+  EXPECT_THAT((*results)[0].ToFloats(), ElementsAre(3, 4, 1, 2, 5, 6));
+  EXPECT_THAT((*results)[1].ToFloats(), ElementsAre(5, 6));
 }
 
 }  // namespace

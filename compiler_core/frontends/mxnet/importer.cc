@@ -192,8 +192,8 @@ bool Importer::IsParameterPlace(int variable) const {
     const NodeView& node = symbol_.nodes()[i];
     const ImportRule* const rule = is_needed_[i] ? rules_.Find(node.op()) : nullptr;
     if (rule == nullptr) continue;
-    for (size_t k = static_cast<size_t>(rule->parameters_from); k < node.inputs().size(); ++k) {
-      if (node.inputs()[k].node == variable) return true;
+    for (size_t k = 0; k < node.inputs().size(); ++k) {
+      if (rule->IsParameter(k) && node.inputs()[k].node == variable) return true;
     }
   }
   return false;

@@ -37,12 +37,20 @@ class NodeImporter : public frontend::AttributeNode<NodeView> {
                          absl::string_view allowed);
 };
 
+inline constexpr int kAnyOperand = 1 << 20;
+
 // The rule for one operator: sets the importer's outputs.
 struct ImportRule {
   absl::string_view op;
   absl::Status (*import)(NodeImporter& node);
-  int parameters_from = 1 << 20;  // operands from this on are parameters
-  int labels_from = 1 << 20;      // operands from this on matter to training alone
+  int parameters_from = kAnyOperand;  // operands from this on, before parameters_to, are parameters
+  int labels_from = kAnyOperand;      // operands from this on matter to training alone
+  int parameters_to = kAnyOperand;
+
+  bool IsParameter(size_t operand) const {
+    return static_cast<int>(operand) >= parameters_from &&
+           static_cast<int>(operand) < parameters_to;
+  }
 };
 
 // The rules of each family, in import_<family>.cc.
@@ -52,6 +60,7 @@ absl::Span<const ImportRule> LayerRules();
 absl::Span<const ImportRule> NormRules();
 absl::Span<const ImportRule> ShapeRules();
 absl::Span<const ImportRule> ReduceRules();
+absl::Span<const ImportRule> RecurrentRules();
 frontend::RuleTable<ImportRule> AllRules();
 
 }  // namespace npuc::mxnet

@@ -25,7 +25,7 @@ absl::StatusOr<ModelOutline> OutlineMxNet(absl::string_view symbol_bytes, absl::
     ++outline.operators[Printable(node.op())];
     const mxnet::ImportRule* const rule = rules.Find(node.op());
     for (size_t i = 0; i < OperandsAtInference(rule, node); ++i) {
-      const bool is_data = rule == nullptr || i < static_cast<size_t>(rule->parameters_from);
+      const bool is_data = rule == nullptr || !rule->IsParameter(i);
       if (is_data) inputs.insert(node.inputs()[i].node);
     }
   }

@@ -7,6 +7,7 @@
 #include "compiler_core/frontends/common/evaluator.h"
 #include "compiler_core/frontends/common/gather.h"
 #include "compiler_core/frontends/common/image.h"
+#include "compiler_core/frontends/common/selection.h"
 #include "compiler_core/frontends/common/windows.h"
 #include "compiler_core/frontends/paddle/op_import.h"
 
@@ -184,12 +185,13 @@ absl::Status ImportCast(OpImporter& node) {
   const DType dtype = DTypeFromWire(static_cast<int>(std::clamp<int64_t>(type, -1, 1000)));
   // All floats flow as one type.
   if (IsFloat(dtype) && IsFloat(x->type.dtype)) return node.Give("Out", x);
-  if (dtype == DType::kInvalid || (!frontend::IsKnown(x) && dtype != x->type.dtype)) {
+  if (dtype == DType::kInvalid) {
     return node.FailMode(absl::StrCat("a cast of run-time data from ", TypeToString(x->type),
                                       " to ", DataTypeName(static_cast<int>(type))),
                          "cut the model around it with INPUT_OPS or OUTPUT_OPS");
   }
-  return node.Give("Out", node.Converted(x, dtype));
+  if (frontend::IsKnown(x)) return node.Give("Out", node.Converted(x, dtype));
+  return node.Give("Out", CastTo(node, x, dtype));
 }
 
 // expand_v2: -1 keeps a dimension. tile and expand: how often.

@@ -1,11 +1,13 @@
 #include "compiler_core/frontends/paddle/import.h"
 
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/files_test_util.h"
+#include "compiler_core/frontends/common/recurrent_cases_test_util.h"
 #include "compiler_core/ops/op.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -17,6 +19,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::FloatNear;
 using ::testing::HasSubstr;
+using ::testing::Pointwise;
 
 using Names = std::vector<std::string>;
 
@@ -412,6 +415,100 @@ TEST(PaddleCorpusTest, SeedsAreCommitted) {
   windows.Int("out_w", 3).Bool("align_corners", false).Int("align_mode", 0).Output("y");
   ExpectSeeds("paddle_fuzz",
               {{"seed_dense.bin", Seed(SmallNet())}, {"seed_windows.bin", Seed(windows)}});
+}
+
+// The rnn of 2.x lists W and R of all layers and directions, then their biases.
+TEST(PaddleImportTest, RnnsAreThoseOfPyTorch) {
+  const std::map<std::string, std::string> modes = {
+      {"Lstm", "LSTM"},     {"TwoWayLstm", "LSTM"},  {"Gru", "GRU"},
+      {"TwoWayGru", "GRU"}, {"TanhRnn", "RNN_TANH"}, {"ReluRnn", "RNN_RELU"}};
+  for (const frontend::RecurrentCase& c : frontend::RecurrentCases()) {
+    const std::string& mode = modes.at(c.name);
+    const bool is_lstm = mode == "LSTM";
+    const int64_t rows = (is_lstm ? 4 : mode == "GRU" ? 3 : 1) * frontend::RecurrentCase::kUnits;
+    const frontend::RecurrentNumbers numbers(c, rows / 2);
+    ProgramBuilder b;
+    b.Input("x", {3, 2, 3}).Input("h", {c.states, 2, 2});
+    if (is_lstm) b.Input("c", {c.states, 2, 2});
+    Names names;
+    for (size_t i = 0; i < numbers.directions.size(); ++i) {
+      const auto& direction = numbers.directions[i];
+      b.Parameter(absl::StrCat("w", i), {rows, direction.in}, direction.w);
+      b.Parameter(absl::StrCat("r", i), {rows, 2}, direction.r);
+      b.Parameter(absl::StrCat("wb", i), {rows}, direction.w_bias);
+      b.Parameter(absl::StrCat("rb", i), {rows}, direction.r_bias);
+      names.insert(names.end(), {absl::StrCat("w", i), absl::StrCat("r", i)});
+    }
+    for (size_t i = 0; i < numbers.directions.size(); ++i) {
+      names.insert(names.end(), {absl::StrCat("wb", i), absl::StrCat("rb", i)});
+    }
+    b.Op("rnn").In("Input", {"x"}).In("WeightList", names).Text("mode", mode);
+    b.Int("num_layers", c.states == 1 ? 1 : 2).Bool("is_bidirec", c.states > 1);
+    b.In("PreState", is_lstm ? Names{"h", "c"} : Names{"h"});
+    b.Out("Out", {"y"}).Out("State", is_lstm ? Names{"h1", "c1"} : Names{"h1"});
+    b.Output("y").Output("h1");
+    if (is_lstm) b.Output("c1");
+    const Imported net = Import(b.Program(), b.Parameters());
+    ASSERT_TRUE(net.graph.ok()) << c.name << net.text;
+    std::vector<Tensor> inputs = {Tensor::FromFloats({3, 2, 3}, numbers.x),
+                                  Tensor::FromFloats({c.states, 2, 2}, numbers.h)};
+    if (is_lstm) inputs.push_back(Tensor::FromFloats({c.states, 2, 2}, numbers.c));
+    const absl::StatusOr<std::vector<Tensor>> results = RunReference(*net.graph, inputs);
+    ASSERT_TRUE(results.ok()) << results.status();
+    const auto expect = [&](size_t i, const std::vector<float>& wanted) {
+      EXPECT_THAT((*results)[i].ToFloats(), Pointwise(FloatNear(1e-5f), wanted)) << c.name << i;
+    };
+    expect(0, c.y);
+    expect(1, c.h);
+    if (is_lstm) expect(2, c.c);
+  }
+}
+
+// Gates c, i, f, o; peepholes of i, f and o behind the bias. By hand: all weights 0, the biases of
+// the gates 0 but for that of c, its tanh 0.5; a peephole of i of 0 and of f and o of 1.
+TEST(PaddleImportTest, LstmOfFluid) {
+  ProgramBuilder b;
+  b.Input("x", {2, 4}).Parameter("w", {1, 4}, {0, 0, 0, 0});
+  b.Parameter("b", {1, 7}, {0.54930615f, 0, 0, 0, 0, 1, 1});
+  b.Op("lstm").In("Input", {"x"}).In("Weight", {"w"}).In("Bias", {"b"}).Out("Hidden", {"y"});
+  b.Out("Cell", {"c"}).Output("y");
+  // c1 = 0.5 * 0.5; c2 = sigmoid(0.25) * 0.25 + 0.25.
+  const double c1 = 0.25;
+  const double c2 = c1 / (1 + std::exp(-c1)) + 0.25;
+  const auto h = [](double c) { return static_cast<float>(std::tanh(c) / (1 + std::exp(-c))); };
+  EXPECT_THAT(Answer(b, {std::vector<float>(8, 0)}),
+              ElementsAre(FloatNear(h(c1), 1e-5f), FloatNear(h(c2), 1e-5f)));
+}
+
+// u, r and c; the weight of c stands behind that of the others. By hand: u = sigmoid(x0),
+// c = tanh(x2 + r h 2), h' = (1 - u) h + u c, or the other way about in the original form.
+TEST(PaddleImportTest, GruOfFluid) {
+  for (const bool is_original : {false, true}) {
+    ProgramBuilder b;
+    b.Input("x", {2, 3}).Parameter("w", {1, 3}, {0, 0, 2});
+    b.Op("gru").In("Input", {"x"}).In("Weight", {"w"}).Out("Hidden", {"y"});
+    b.Bool("origin_mode", is_original).Output("y");
+    const std::vector<float> x = {1, -1, 0.5f, -2, 0.25f, 0.75f};
+    std::vector<testing::Matcher<float>> wanted;
+    double h = 0;
+    for (size_t t = 0; t < 2; ++t) {
+      const double u = 1 / (1 + std::exp(-x[3 * t]));
+      const double r = 1 / (1 + std::exp(-x[3 * t + 1]));
+      const double c = std::tanh(x[3 * t + 2] + 2 * r * h);
+      h = is_original ? u * h + (1 - u) * c : (1 - u) * h + u * c;
+      wanted.push_back(FloatNear(static_cast<float>(h), 1e-5f));
+    }
+    EXPECT_THAT(Answer(b, {x}), testing::ElementsAreArray(wanted));
+  }
+}
+
+TEST(PaddleImportTest, LooksUpRows) {
+  ProgramBuilder b;
+  b.Input("ids", {3, 1}).Parameter("w", {3, 2}, {1, 2, 3, 4, 5, 6});
+  b.Op("cast").In("X", {"ids"}).Out("Out", {"i"}).Int("out_dtype", 3).Int("in_dtype", 5);
+  b.Op("lookup_table").In("W", {"w"}).In("Ids", {"i"}).Out("Out", {"y"}).Int("padding_idx", 1);
+  b.Output("y");
+  EXPECT_THAT(Answer(b, {{2, 1, 0}}), ElementsAre(5, 6, 0, 0, 1, 2));
 }
 
 }  // namespace

@@ -90,8 +90,9 @@ size_t OpImporter::ResultCount(absl::string_view parameter) const {
 }
 
 frontend::RuleTable<ImportRule> AllRules() {
-  return {ActivationRules(), ElementwiseRules(), WindowRules(),   NormRules(),     LinearRules(),
-          ShapeRules(),      PickRules(),        ConstantRules(), QuantizedRules()};
+  return {ActivationRules(), ElementwiseRules(), WindowRules(), NormRules(),
+          LinearRules(),     ShapeRules(),       PickRules(),   ConstantRules(),
+          QuantizedRules(),  RecurrentRules()};
 }
 
 bool DecodesBoxes(absl::string_view op) {

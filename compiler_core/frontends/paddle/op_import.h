@@ -75,6 +75,7 @@ absl::Span<const ImportRule> ShapeRules();
 absl::Span<const ImportRule> PickRules();
 absl::Span<const ImportRule> ConstantRules();
 absl::Span<const ImportRule> QuantizedRules();
+absl::Span<const ImportRule> RecurrentRules();
 frontend::RuleTable<ImportRule> AllRules();
 
 // True for operators that decode boxes or choose among them: the program ends in front of them.
