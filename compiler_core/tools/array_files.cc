@@ -19,8 +19,7 @@
 #include "compiler_core/base/status.h"
 #include "compiler_core/base/yaml_tree.h"
 #include "compiler_core/quant/data/npy.h"
-#include "compiler_core/quant/data/picture_file.h"
-#include "compiler_core/quant/data/picture_form.h"
+#include "compiler_core/quant/data/sample_forms.h"
 #include "compiler_core/quant/data/sample_set.h"
 #include "compiler_core/tools/diagnostics_output.h"
 #include "compiler_core/tools/files.h"
@@ -158,42 +157,46 @@ class InputLoader {
                       .file = path});
   }
 
-  // True for a folder, a zip file and a picture.
+  // True for a folder, a zip file, a picture and a sound.
   static bool HoldsSamples(const std::string& path) {
     if (IsFolder(path)) return true;
     const auto file = OpenFile(path, kMaxNpyBytes);
     if (!file.ok()) return false;  // reported by its reader
     std::string start(static_cast<size_t>(std::min<int64_t>(16, (*file)->size())), '\0');
     return (*file)->Read(0, absl::MakeSpan(start.data(), start.size())).ok() &&
-           (LooksLikeZip(start) || LooksLikePicture(start));
+           (LooksLikeZip(start) || LooksLikeRecording(start));
   }
 
-  // Reads the pictures.yaml in the folder of `path`.
-  static absl::StatusOr<PictureForm> FormBeside(const std::string& path) {
-    const std::filesystem::path form =
-        std::filesystem::path(path).parent_path() / std::string(kPictureFormFile);
-    std::error_code error;
-    if (!std::filesystem::exists(form, error)) return PictureForm();
-    ASSIGN_OR_RETURN(const std::string text, ReadFile(form.string(), kMaxYamlBytes));
-    absl::StatusOr<PictureForm> read = PictureFormFromYaml(text);
-    if (read.ok()) return read;
-    return absl::InvalidArgumentError(
-        absl::StrCat(Printable(form.string()), ": ", read.status().message()));
+  // Reads the files that say what pictures and sounds become in the folder of `path`.
+  static absl::StatusOr<SampleForms> FormsBeside(const std::string& path) {
+    SampleForms forms;
+    for (const absl::string_view name : kFormFiles) {
+      const std::filesystem::path form =
+          std::filesystem::path(path).parent_path() / std::string(name);
+      std::error_code error;
+      if (!std::filesystem::exists(form, error)) continue;
+      ASSIGN_OR_RETURN(const std::string text, ReadFile(form.string(), kMaxYamlBytes));
+      const absl::Status status = ReadForm(name, text, forms);
+      if (!status.ok()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(Printable(form.string()), ": ", status.message()));
+      }
+    }
+    return forms;
   }
 
   // Samples of the input `name`, or of all where it is "".
   void ReadSamples(const std::string& name, const std::string& path) {
     const auto bytes = OpenInput(path, kMaxNpyBytes);
     if (!bytes.ok()) return AddFileProblem(bytes.status(), diagnostics_);
-    const absl::StatusOr<PictureForm> pictures = FormBeside(path);
-    if (!pictures.ok()) return RefuseFile(path, pictures.status());
+    const absl::StatusOr<SampleForms> forms = FormsBeside(path);
+    if (!forms.ok()) return RefuseFile(path, forms.status());
     std::vector<SampledInput> inputs;
     for (const PortTensor* port : inputs_) {
       const bool is_other = !name.empty() && FileStem(port->name) != FileStem(name);
       inputs.push_back({port->name, port->shape, is_other});
     }
-    const absl::StatusOr<SampleSet> set =
-        SampleSet::Open({{name, path, *bytes, *pictures}}, inputs);
+    const absl::StatusOr<SampleSet> set = SampleSet::Open({{name, path, *bytes, *forms}}, inputs);
     if (!set.ok()) return RefuseFile(path, set.status());
     const absl::Status status = AddSamples(*set, inputs);
     if (!status.ok()) RefuseFile(path, status);

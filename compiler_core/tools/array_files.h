@@ -17,8 +17,8 @@ namespace npuc {
 // FILE.bin, which has the bytes that the input stores, without a head; "random" or
 // "random:SEED" for all inputs that are not given: one item of RandomInput, which is printed to
 // standard error. A picture, a zip file or a folder holds samples of one input, or of all
-// (SampleSet), as real values; a file pictures.yaml in the folder, or beside the picture, says what
-// pictures become. All problems become diagnostics.
+// (SampleSet), as real values; files pictures.yaml and sounds.yaml in the folder, or beside the
+// file, say what pictures and sounds become. All problems become diagnostics.
 std::vector<NamedArray> LoadInputs(const std::vector<std::string>& inputs, const FrameRunner& model,
                                    Diagnostics& diagnostics);
 

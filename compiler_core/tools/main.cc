@@ -106,14 +106,16 @@ void DeclareCompile(CLI::App& app, Options& options) {
 // One file for each --input: the word behind it may be the artifact.
 void DeclareInputs(CLI::App* command, std::vector<std::string>& inputs) {
   command
-      ->add_option("--input", inputs,
-                   "A NumPy file, once for each input: float32, float64 or float16; int32 or "
-                   "int64 as whole numbers, where those are exact; other integers where the input "
-                   "has that type; uint16 as the bits of an fp16 input alone. A .bin file holds "
-                   "the bytes that the input stores. NAME= may be left out where there is one "
-                   "input; random (or random:SEED) for those that are not given. A .png or .jpg "
-                   "file is an item; a folder or zip file of these and of .npy files is one "
-                   "item after the other. pictures.yaml beside them says what pictures become")
+      ->add_option(
+          "--input", inputs,
+          "A NumPy file, once for each input: float32, float64 or float16; int32 or "
+          "int64 as whole numbers, where those are exact; other integers where the input "
+          "has that type; uint16 as the bits of an fp16 input alone. A .bin file holds "
+          "the bytes that the input stores. NAME= may be left out where there is one "
+          "input; random (or random:SEED) for those that are not given. A .png or .jpg "
+          "file is an item; a folder or zip file of these and of .npy files is one "
+          "item after the other, as are .wav files. pictures.yaml and sounds.yaml beside them "
+          "say what pictures and sounds become")
       ->type_name("[NAME=]FILE.npy")
       ->allow_extra_args(false);
 }

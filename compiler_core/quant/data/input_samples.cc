@@ -10,11 +10,12 @@
 #include "compiler_core/quant/data/npy.h"
 #include "compiler_core/quant/data/picture_file.h"
 #include "compiler_core/quant/data/picture_values.h"
+#include "compiler_core/quant/data/sound_file.h"
 
 namespace npuc {
 namespace {
 
-constexpr int64_t kMaxPictureBytes = int64_t{1} << 28;
+constexpr int64_t kMaxRecordingBytes = int64_t{1} << 28;
 
 // Counts the samples of `tensor` in an array of `shape`; 0 where it fits in no way.
 int64_t SampleCount(const Shape& tensor, const std::vector<int64_t>& shape) {
@@ -38,6 +39,16 @@ absl::Status InFile(const SampleFile& file, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat(Printable(file.name), ": ", status.message()));
 }
 
+absl::Status ReadRecording(absl::string_view bytes, const SampleForms& forms, const Shape& shape,
+                           absl::Span<float> out) {
+  if (LooksLikeSound(bytes)) {
+    ASSIGN_OR_RETURN(const Sound sound, ReadWav(bytes));
+    return SoundToValues(sound, forms.sounds, out);
+  }
+  ASSIGN_OR_RETURN(const Pixels pixels, ReadPicture(bytes));
+  return PictureToValues(pixels, forms.pictures, shape, out);
+}
+
 }  // namespace
 
 absl::Status InputSamples::Add(const SampleFile& file) {
@@ -45,7 +56,7 @@ absl::Status InputSamples::Add(const SampleFile& file) {
   RETURN_IF_ERROR(file.bytes->Read(0, absl::MakeSpan(start.data(), start.size())));
   Part part{.file = file, .first = size_};
   int64_t count = 1;
-  if (!LooksLikePicture(start)) {
+  if (!LooksLikeRecording(start)) {
     const absl::StatusOr<NpyHeader> header = HeaderOf(*file.bytes);
     if (!header.ok()) return InFile(file, header.status());
     count = SampleCount(shape_, header->shape);
@@ -76,12 +87,9 @@ absl::Status InputSamples::Read(int64_t index, std::vector<float>& out) const {
       std::upper_bound(parts_.begin(), parts_.end(), index,
                        [](int64_t wanted, const Part& each) { return wanted < each.first; }));
   if (part.dtype == DType::kInvalid) {
-    const absl::StatusOr<std::string> bytes = ReadAll(*part.file.bytes, kMaxPictureBytes);
+    const absl::StatusOr<std::string> bytes = ReadAll(*part.file.bytes, kMaxRecordingBytes);
     if (!bytes.ok()) return InFile(part.file, bytes.status());
-    const absl::StatusOr<Pixels> pixels = ReadPicture(*bytes);
-    if (!pixels.ok()) return InFile(part.file, pixels.status());
-    return InFile(part.file,
-                  PictureToValues(*pixels, part.file.pictures, shape_, absl::MakeSpan(out)));
+    return InFile(part.file, ReadRecording(*bytes, part.file.forms, shape_, absl::MakeSpan(out)));
   }
   const int64_t sample_bytes = elements * SizeOf(part.dtype);
   std::string bytes(static_cast<size_t>(sample_bytes), '\0');

@@ -53,19 +53,21 @@ void DropCommonFolder(std::vector<ZipFile>& entries) {
   for (ZipFile& entry : entries) entry.name.erase(0, folder.size() + 1);
 }
 
-// Takes the file out of the entries that says what pictures become.
-absl::StatusOr<PictureForm> TakeForm(const SampleFile& file, std::vector<ZipFile>& entries) {
-  const auto found = std::find_if(entries.begin(), entries.end(), [](const ZipFile& entry) {
-    return entry.name == kPictureFormFile;
-  });
-  if (found == entries.end()) return file.pictures;
-  const absl::StatusOr<PictureForm> form = PictureFormFromYaml(found->bytes);
-  if (!form.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(Printable(file.name), ":", kPictureFormFile, ": ", form.status().message()));
+// Takes the files out of the entries that say what pictures and sounds become.
+absl::StatusOr<SampleForms> TakeForms(const SampleFile& file, std::vector<ZipFile>& entries) {
+  SampleForms forms = file.forms;
+  for (const absl::string_view name : kFormFiles) {
+    const auto found = std::find_if(entries.begin(), entries.end(),
+                                    [&](const ZipFile& entry) { return entry.name == name; });
+    if (found == entries.end()) continue;
+    const absl::Status status = ReadForm(name, found->bytes, forms);
+    if (!status.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(Printable(file.name), ":", name, ": ", status.message()));
+    }
+    entries.erase(found);
   }
-  entries.erase(found);
-  return form;
+  return forms;
 }
 
 // Gives each input its files.
@@ -134,14 +136,14 @@ class Binder {
     const bool is_for_one = input < inputs_.size() || has_only_;
     if (HasNames(entries, is_for_one)) return BindNamed(file, std::move(entries));
     DropCommonFolder(entries);
-    ASSIGN_OR_RETURN(const PictureForm pictures, TakeForm(file, entries));
+    ASSIGN_OR_RETURN(const SampleForms forms, TakeForms(file, entries));
     for (ZipFile& entry : entries) {
       size_t of = input;
       if (of == inputs_.size() && has_only_) of = only_;
       if (of == inputs_.size()) of = Find(FolderOf(entry.name));
       const SampleFile inside{std::string(FolderOf(entry.name)),
                               absl::StrCat(file.name, ":", entry.name),
-                              std::make_shared<OwnedSource>(std::move(entry.bytes)), pictures};
+                              std::make_shared<OwnedSource>(std::move(entry.bytes)), forms};
       if (of == inputs_.size()) return NoInput(inside);
       RETURN_IF_ERROR(samples_[of].Add(inside));
     }

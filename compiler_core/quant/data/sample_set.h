@@ -28,9 +28,9 @@ struct SampledInput {
 //
 // A file (SampleFile) without an input's name is for the only input, or it is an archive:
 // - an .npz file of arrays with the inputs' names;
-// - a zip file or folder of .npy files and pictures, which are samples of the only input in the
-//   order of their names; of several inputs each has its folder, named as it is. A file
-//   pictures.yaml in it (picture_form.h) says what pictures become.
+// - a zip file or folder of .npy files, pictures and sounds, which are samples of the only input in
+//   the order of their names; of several inputs each has its folder, named as it is. The files
+//   pictures.yaml and sounds.yaml in it say what pictures and sounds become (sample_forms.h).
 class SampleSet {
  public:
   static constexpr int64_t kMaxArchiveBytes = int64_t{1} << 30;
