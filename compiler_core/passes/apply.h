@@ -17,6 +17,7 @@ Graph ApplyCse(Graph graph);
 Graph ApplyCanonicalize(Graph graph);
 Graph ApplyPropagateTransposes(Graph graph);
 Graph ApplyRewriteSoftmax(Graph graph);
+Graph ApplyLogOfSquares(Graph graph);
 Graph ApplyRewriteBatchNorm(Graph graph);
 Graph ApplyFuseBatchNorm(Graph graph);
 Graph ApplyFuseBias(Graph graph);

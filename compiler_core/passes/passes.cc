@@ -44,6 +44,9 @@ absl::StatusOr<Graph> PropagateTransposes(const Graph& graph) {
 absl::StatusOr<Graph> RewriteSoftmax(const Graph& graph) {
   return Checked(graph, &ApplyRewriteSoftmax);
 }
+absl::StatusOr<Graph> LogOfSquares(const Graph& graph) {
+  return Checked(graph, &ApplyLogOfSquares);
+}
 absl::StatusOr<Graph> RewriteBatchNorm(const Graph& graph) {
   return Checked(graph, &ApplyRewriteBatchNorm);
 }
@@ -68,6 +71,7 @@ absl::StatusOr<Graph> RunPasses(Graph graph, const PassOptions& options) {
   // What was not fused.
   if (options.rewrite_batch_norm) current = ApplyRewriteBatchNorm(std::move(current));
   if (options.rewrite_softmax) current = ApplyRewriteSoftmax(std::move(current));
+  if (options.log_of_squares) current = ApplyLogOfSquares(std::move(current));
   uint64_t fingerprint = Fingerprint(current);
   uint64_t settled = 0;  // fingerprint of a graph whose transposes are where they should be
   for (int round = 0; round < options.max_rounds; ++round) {

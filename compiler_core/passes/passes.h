@@ -47,6 +47,13 @@ absl::StatusOr<Graph> PropagateTransposes(const Graph& graph);
 // Log, Sub. The last node has the old one's name, the others NAME/max, NAME/sub ...
 absl::StatusOr<Graph> RewriteSoftmax(const Graph& graph);
 
+// Log of Add of a sum of squares and a number below 2^-14 -> twice the logarithm of the largest
+// size m among the squares' roots and the number's own root, and the logarithm of the sum of (x /
+// m)^2. So fp16 holds what counts: squares vanish below 2^-12, and with them all that is quieter.
+// The sum is a ReduceSum of squares, the square of its root (behind Transposes and Reshapes), two
+// squares or one. Results differ by rounding alone.
+absl::StatusOr<Graph> LogOfSquares(const Graph& graph);
+
 // BatchNorm of constant parameters -> Mul and Add of constants NAME/scale and NAME/offset, computed
 // in double and rounded once.
 absl::StatusOr<Graph> RewriteBatchNorm(const Graph& graph);
@@ -71,6 +78,7 @@ struct PassOptions {
   bool fuse_bias = false;        // FUSE_BIASADD
   bool rewrite_batch_norm = true;
   bool rewrite_softmax = true;
+  bool log_of_squares = false;  // where numbers have 16 bits
   FoldBudget fold_budget = {};  // of all rounds together
   int max_rounds = 16;          // of the clean-up passes; they settle within three on real models
   bool verify = true;           // the result; else the caller does

@@ -19,8 +19,9 @@ absl::StatusOr<npuc::Graph> Fold(const npuc::Graph& graph) {
 }
 
 absl::StatusOr<npuc::Graph> All(const npuc::Graph& graph) {
-  return npuc::RunPasses(graph,
-                         {.fuse_batch_norm = true, .fuse_bias = true, .fold_budget = kBudget});
+  return npuc::RunPasses(
+      graph,
+      {.fuse_batch_norm = true, .fuse_bias = true, .log_of_squares = true, .fold_budget = kBudget});
 }
 
 using Pass = absl::StatusOr<npuc::Graph> (*)(const npuc::Graph&);
@@ -31,6 +32,7 @@ constexpr Pass kPasses[] = {&Fold,
                             &npuc::Canonicalize,
                             &npuc::PropagateTransposes,
                             &npuc::RewriteSoftmax,
+                            &npuc::LogOfSquares,
                             &npuc::RewriteBatchNorm,
                             &npuc::FuseBatchNorm,
                             &npuc::FuseBias,

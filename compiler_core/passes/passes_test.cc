@@ -316,6 +316,65 @@ TEST(RewriteSoftmax, ExpandsByNameAndAxis) {
     return %a @"prob", %b @"logp")");
 }
 
+TEST(LogOfSquares, IsThatOfTheLargestAndOfTheRest) {
+  // The square of a root of a sum of squares, moved; 1e-10.
+  Expect(&LogOfSquares, R"(
+    %x = Placeholder() : f32[3,2] @"x"
+    %c = Const() {value = f32[] "ffe6db2e"} : f32[] @"c"
+    %s = Square(%x) : f32[3,2] @"s"
+    %r = ReduceSum(%s) {axes = [1], keep_dims = false} : f32[3] @"r"
+    %t = Sqrt(%r) : f32[3] @"t"
+    %m = Reshape(%t) {shape = [1,3]} : f32[1,3] @"m"
+    %p = Square(%m) : f32[1,3] @"p"
+    %a = Add(%p, %c) : f32[1,3] @"a"
+    %l = Log(%a) : f32[1,3] @"l"
+    return %l @"l")",
+         R"(
+    %x = Placeholder() : f32[3,2] @"x"
+    %c = Const() {value = f32[] "ffe6db2e"} : f32[] @"c"
+    %s = Square(%x) : f32[3,2] @"s"
+    %r = ReduceSum(%s) {axes = [1], keep_dims = false} : f32[3] @"r"
+    %t = Sqrt(%r) : f32[3] @"t"
+    %m = Reshape(%t) {shape = [1,3]} : f32[1,3] @"m"
+    %p = Square(%m) : f32[1,3] @"p"
+    %a = Add(%p, %c) : f32[1,3] @"a"
+    %f = Const() {value = f32[] "acc52737"} : f32[] @"l"
+    %s1 = Abs(%x) : f32[3,2] @"l/squares_1"
+    %s2 = ReduceMax(%s1) {axes = [1], keep_dims = true} : f32[3,1] @"l/squares_2"
+    %s3 = Maximum(%s2, %f) : f32[3,1] @"l/squares_3"
+    %s4 = Div(%x, %s3) : f32[3,2] @"l/squares_4"
+    %s5 = Square(%s4) : f32[3,2] @"l/squares_5"
+    %s6 = ReduceSum(%s5) {axes = [1], keep_dims = false} : f32[3] @"l/squares_6"
+    %s7 = Reshape(%s3) {shape = [3]} : f32[3] @"l/squares_7"
+    %s8 = Div(%f, %s7) : f32[3] @"l/squares_8"
+    %s9 = Square(%s8) : f32[3] @"l/squares_9"
+    %s10 = Add(%s6, %s9) : f32[3] @"l/squares_10"
+    %s11 = Log(%s10) : f32[3] @"l/squares_11"
+    %two = Const() {value = f32[] "00000040"} : f32[] @"l"
+    %s12 = Log(%s7) : f32[3] @"l/squares_12"
+    %s13 = Mul(%s12, %two) : f32[3] @"l/squares_13"
+    %s14 = Add(%s13, %s11) : f32[3] @"l/squares_14"
+    %l = Reshape(%s14) {shape = [1,3]} : f32[1,3] @"l"
+    return %l @"l")");
+}
+
+TEST(LogOfSquares, LeavesWhatFp16Holds) {
+  // 1e-3; no square; a number for each element.
+  for (const absl::string_view sum :
+       {R"(%c = Const() {value = f32[] "6f12833a"} : f32[] @"c"
+    %s = Square(%x) : f32[2] @"s")",
+        R"(%c = Const() {value = f32[] "ffe6db2e"} : f32[] @"c"
+    %s = Relu(%x) : f32[2] @"s")",
+        R"(%c = Const() {value = f32[2] "ffe6db2effe6db2e"} : f32[2] @"c"
+    %s = Square(%x) : f32[2] @"s")"}) {
+    const std::string text = absl::StrCat("%x = Placeholder() : f32[2] @\"x\"\n", sum, R"(
+    %a = Add(%s, %c) : f32[2] @"a"
+    %l = Log(%a) : f32[2] @"l"
+    return %l @"l")");
+    Expect(&LogOfSquares, text, text);
+  }
+}
+
 TEST(RunPasses, SettlesOnOneForm) {
   Expect(&All, R"(
     %x = Placeholder() : f32[1,2] @"x"

@@ -81,6 +81,7 @@ PassOptions PassOptionsOf(const CompileOptions& options) {
   PassOptions passes;
   passes.fuse_batch_norm = options.fuse_bn;
   passes.fuse_bias = options.fuse_biasadd;
+  passes.log_of_squares = true;
   passes.verify = false;  // CheckSupportStage does
   return passes;
 }

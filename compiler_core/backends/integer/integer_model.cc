@@ -269,6 +269,7 @@ absl::StatusOr<Graph> IntegerGraph(const CompileRequest& request, Graph imported
   PassOptions passes;
   passes.fuse_batch_norm = true;   // its own multiplication would round once more
   passes.rewrite_softmax = false;  // a command of its own
+  passes.log_of_squares = core != nullptr && IsFixedPoint(*core);
   return RunPasses(std::move(imported), passes);
 }
 
