@@ -5,15 +5,16 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/frontends/common/plugin_import.h"
+#include "compiler_core/frontends/onnx/import_ml.h"
 #include "compiler_core/frontends/onnx/tensor_proto.h"
 
 namespace npuc::onnx {
 
 frontend::RuleTable<ImportRule> AllRules() {
-  return {BasicRules(),  ElementwiseRules(), ActivationRules(), LinearRules(),
-          ConvRules(),   PoolRules(),        NormRules(),       ShapeRules(),
-          GatherRules(), ReduceRules(),      ResizeRules(),     RecurrentRules(),
-          LossRules(),   QuantizedRules(),   MicrosoftRules(),  QonnxRules()};
+  return {BasicRules(),  ElementwiseRules(), ActivationRules(), LinearRules(),    ConvRules(),
+          PoolRules(),   NormRules(),        ShapeRules(),      GatherRules(),    ReduceRules(),
+          ResizeRules(), RecurrentRules(),   LossRules(),       QuantizedRules(), MicrosoftRules(),
+          QonnxRules(),  MlRules()};
 }
 
 GraphImport::GraphImport(FileImport* shared, const GraphView& graph, GraphImport* around,
