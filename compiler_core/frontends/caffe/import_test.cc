@@ -234,6 +234,24 @@ TEST_F(CaffeLstmTest, GoesOnFromFrameToFrame) {
               near(std::vector<float>(alone[0].begin(), alone[0].begin() + 4)));
 }
 
+TEST(CaffeImportTest, DataOfTrainingAloneIsAnInput) {
+  const std::string text =
+      "layer { name: 'd' type: 'Data' top: 'data' top: 'label' include { phase: TRAIN } }\n" +
+      Layer("AbsVal", "data", "y") +
+      "layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'y' bottom: 'label' top: 'loss' }\n";
+  CompileOptions options;
+  options.inputs = {{"data", {1, 2}}};
+  options.outputs = {"y"};
+  EXPECT_THAT(Evaluate(kNoBlobs, text, {{-1, 2}}, options), ElementsAre(ElementsAre(1, 2)));
+  // Where the phase TEST has data of its own, that counts.
+  const std::string both =
+      "layer { name: 'd' type: 'Data' top: 'data' include { phase: TRAIN } }\n"
+      "layer { name: 't' type: 'Input' top: 'data' include { phase: TEST } "
+      "input_param { shape { dim: 1 dim: 3 } } }\n" +
+      Layer("AbsVal", "data", "y");
+  EXPECT_THAT(Evaluate(kNoBlobs, both, {{-1, 2, -3}}), ElementsAre(ElementsAre(1, 2, 3)));
+}
+
 TEST(CaffeImportTest, LooksUpRows) {
   const std::string text =
       "input: 'x' input_shape { dim: 2 }\n" +

@@ -182,6 +182,9 @@ class Net::Reader {
   void TakeParameters(Layer& layer, const Message& message);
   void Place(Layer layer, const std::vector<std::string>& tops);
   void PlaceLoss(Layer layer, const std::vector<std::string>& tops, size_t judged);
+  // A .caffemodel has the net as it was trained: its data may come from a layer of that phase
+  // alone, which then stands for an input.
+  void AddTrainingData(const std::string& blob);
   void AddData(const Layer& layer, const Message& message);
   void FinishLosses();
   void NameTensors();
@@ -197,6 +200,8 @@ class Net::Reader {
   absl::flat_hash_map<std::string, std::vector<absl::string_view>> blobs_;  // by layer
   absl::flat_hash_map<std::string, int> latest_;  // the tensor that a name means at this layer
   std::vector<Layer> softmax_losses_;
+  // Layers of training that read data, by what they give; whether they are of the old form.
+  absl::flat_hash_map<std::string, std::pair<const Message*, bool>> training_data_;
 };
 
 bool Net::Reader::ReadModel() {
@@ -339,8 +344,22 @@ void Net::Reader::PlaceLoss(Layer layer, const std::vector<std::string>& tops, s
   softmax_losses_.push_back(std::move(layer));
 }
 
+void Net::Reader::AddTrainingData(const std::string& blob) {
+  const auto found = training_data_.find(blob);
+  if (found == training_data_.end()) return;
+  const auto [message, is_v1] = found->second;
+  Layer layer{.name = message->Text("name"), .type = TypeOf(*message, is_v1)};
+  TakeParameters(layer, *message);
+  AddData(layer, *message);
+}
+
 void Net::Reader::AddLayer(const Message& message, bool is_v1) {
-  if (!IsIncluded(message, state_)) return;
+  if (!IsIncluded(message, state_)) {
+    if (RoleOf(TypeOf(message, is_v1)).role == Role::kData) {
+      for (const std::string& top : message.Texts("top")) training_data_[top] = {&message, is_v1};
+    }
+    return;
+  }
   Layer layer{.name = message.Text("name"), .type = TypeOf(message, is_v1)};
   if (is_v1 && message.Find("layer") != nullptr) {
     Report(DiagnosticKind::kMalformedNode, "the layer is of Caffe's oldest form (V0)",
@@ -352,6 +371,7 @@ void Net::Reader::AddLayer(const Message& message, bool is_v1) {
   const std::vector<std::string> tops = message.Texts("top");
   if (!CheckNames(layer, tops)) return;
   for (const std::string& name : layer.bottom_names) {
+    if (!latest_.contains(name)) AddTrainingData(name);
     const auto it = latest_.find(name);
     layer.bottoms.push_back(it == latest_.end() ? -1 : it->second);
   }
