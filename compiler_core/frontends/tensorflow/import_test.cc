@@ -158,11 +158,20 @@ TEST(ImportTest, ConstInputsDecideWhatTheModelSwitchesBy) {
   EXPECT_EQ(result.CountOf(DiagnosticKind::kInputNotInModel), 1);
 }
 
-TEST(ImportTest, IntegerInputIsRefused) {
+TEST(ImportTest, InputsAndOutputsAreNumbers) {
+  GraphDefBuilder texts;
+  texts.Placeholder("x", {2}, kDtString).Node("y", "Identity", {"x"});
+  EXPECT_THAT(RunImport(texts.Bytes(), Options({{"x", {2}}}, {"y"})).Text(),
+              HasSubstr("NPUC1120 test.pb: node 'x' (Placeholder): the input has type DT_STRING"));
+  // Characters that rows are looked up by, and the position of the largest number.
   GraphDefBuilder b;
-  b.Placeholder("x", {2}, kDtInt32).Node("y", "Neg", {"x"});
-  EXPECT_THAT(RunImport(b.Bytes(), Options({{"x", {2}}}, {"y"})).Text(),
-              HasSubstr("NPUC1120 test.pb: node 'x' (Placeholder): the input has type DT_INT32"));
+  b.Placeholder("x", {2}, kDtInt32).Floats("rows", {3, 2}, {1, 2, 3, 4, 5, 6});
+  b.Int32s("axis", {}, {0}).Int32s("last", {}, {1});
+  b.Node("y", "GatherV2", {"rows", "x", "axis"}).Node("most", "ArgMax", {"y", "last"});
+  const ImportResult result = RunImport(b.Bytes(), Options({{"x", {2}}}, {"y", "most"}));
+  ASSERT_TRUE(result.graph.ok()) << result.Text();
+  EXPECT_EQ(result.graph->type(result.graph->inputs()[0]).dtype, DType::kInt32);
+  EXPECT_EQ(result.graph->outputs().size(), 2u);
 }
 
 TEST(ImportTest, OldProducersWroteUnknownShapesAsScalars) {

@@ -127,11 +127,11 @@ bool Importer::CheckInput(const InputDecl& input, int index, int output, TensorT
   const int wire_type = WireTypeOf(node);
   type->dtype = DTypeFromWire(wire_type);
   if (type->dtype == DType::kFloat64 || wire_type == 0) type->dtype = DType::kFloat32;
-  if (!IsFloat(type->dtype)) {
+  if (type->dtype == DType::kInvalid) {
     AddError(DiagnosticKind::kInputTypeUnsupported, index,
              absl::StrCat("the input has type ", DataTypeName(wire_type),
-                          "; model inputs must be floating-point"),
-             "cut the graph after its cast to float by naming that node in INPUT_OPS");
+                          "; model inputs must be numbers, or true and false"),
+             "cut the graph behind it by naming a node of numbers in INPUT_OPS");
     return false;
   }
   if (node.op() != "Placeholder" && node.op() != "PlaceholderWithDefault") return true;
@@ -634,13 +634,6 @@ void Importer::AddOutputs() {
     if (FactsOf(*value).is_dead) {
       AddError(DiagnosticKind::kOutputNotInModel, output.edge.producer,
                "the output lies on a branch that is never taken", "name another output");
-      continue;
-    }
-    if (!IsFloat(value->type.dtype)) {
-      AddError(DiagnosticKind::kUnsupportedOperatorMode, output.edge.producer,
-               absl::StrCat("the output is ", TypeToString(value->type),
-                            "; outputs must be floating-point"),
-               "name an output of floating-point type");
       continue;
     }
     NodeImporter importer(&state_, &node, {});

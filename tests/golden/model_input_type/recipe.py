@@ -1,10 +1,11 @@
-"""An input of integers."""
+"""An input of texts."""
 
 import recipes
+from graphdef import Shape
 
 
 def files():
     graph = recipes.Graph()
-    graph.placeholder("x", [1, 4], recipes.np.int32)
-    graph.node("Abs", "y", ["x"], {"T": recipes.DType(3)})
+    graph.node("Placeholder", "x", [], {"dtype": recipes.DType(7), "shape": Shape([1, 4])})
+    graph.node("Identity", "y", ["x"], {"T": recipes.DType(7)})
     return {"model.pb": graph.serialize()}
