@@ -125,7 +125,7 @@ class TfliteWriter:
                                             np.array([a["stored"]], out.dtype), quant))
         outputs = [self.add(t) for t in op.outputs]
         self.net.ops.append({"code": code, "inputs": inputs, "outputs": outputs,
-                             "options": options, "fields": self.fields(op)})
+                             "options": options, "fields": self.fields(op), "custom": None})
 
 
 def write_tflite(builders, folder):
