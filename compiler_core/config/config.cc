@@ -92,7 +92,8 @@ ParsedConfig MakeConfig(const ConfigSettings& all) {
   }
   for (const auto& [key, role] :
        {std::pair("MODEL_FILE", "MODEL_FILE"), std::pair("PB_FILE", "MODEL_FILE"),
-        std::pair("OPT_CONFIG", "OPT_CONFIG"), std::pair(kBoxesRole, kBoxesRole)}) {
+        std::pair("OPT_CONFIG", "OPT_CONFIG"), std::pair(kBoxesRole, kBoxesRole),
+        std::pair("ADDRESSES", "ADDRESSES")}) {
     const ConfigSetting* setting = all.Find(key);
     if (setting != nullptr) config.files.push_back({role, setting->text, setting->place.line});
   }

@@ -7,8 +7,13 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "compiler_core/backends/addresses.h"
+#include "compiler_core/base/byte_source.h"
 #include "compiler_core/base/digest.h"
 #include "compiler_core/base/helper_threads.h"
 #include "compiler_core/base/status.h"
@@ -238,6 +243,44 @@ int WriteIrOfTask(const CompileCommand& command, const LoadedConfig& loaded,
   return code;
 }
 
+// Takes the file of --load_addr_cfg in the place of the config's.
+absl::Status LoadAddresses(const CompileCommand& command, CompileRequest& request,
+                           Diagnostics& diagnostics) {
+  if (command.load_addresses.empty()) return absl::OkStatus();
+  const absl::StatusOr<std::string> text = ReadFile(command.load_addresses, kMaxAddressFileBytes);
+  if (!text.ok()) {
+    diagnostics.Add({.kind = DiagnosticKind::kFileUnreadable,
+                     .message = std::string(text.status().message()),
+                     .file = command.load_addresses,
+                     .fix = "name a file of --dump_addr_cfg"});
+    return diagnostics.ToStatus();
+  }
+  request.side_inputs[kAddressesRole] = {command.load_addresses,
+                                         std::make_shared<OwnedSource>(*text)};
+  return absl::OkStatus();
+}
+
+// Writes the file of --dump_addr_cfg from the report's memory map.
+absl::Status DumpAddresses(const CompileCommand& command,
+                           const std::vector<ArtifactFiles::Written>& written) {
+  if (command.dump_addresses.empty()) return absl::OkStatus();
+  for (const ArtifactFiles::Written& artifact : written) {
+    if (artifact.name != "report.json") continue;
+    ASSIGN_OR_RETURN(const std::string text, ReadFile(artifact.path, artifact.size_bytes));
+    const nlohmann::json report = nlohmann::json::parse(text, nullptr, false);
+    if (report.is_discarded() || report.value("omitted", nlohmann::json()).contains("memory_map")) {
+      return absl::ResourceExhaustedError(absl::StrCat("--dump_addr_cfg: the model has more than ",
+                                                       kMaxAddressBuffers, " buffers"));
+    }
+    std::vector<BufferFigures> map;
+    for (const nlohmann::json& buffer : report["memory_map"]["buffers"]) {
+      map.push_back({buffer["node"], buffer["offset"], buffer["bytes"], {}});
+    }
+    return WriteFileAtomically(command.dump_addresses, AddressText(map));
+  }
+  return absl::InternalError("--dump_addr_cfg: the compile gave no report.json");
+}
+
 }  // namespace
 
 int RunCompileCommand(const CompileCommand& command) {
@@ -255,6 +298,9 @@ int RunCompileCommand(const CompileCommand& command) {
   }
 
   CompileRequest request = RequestOf(*loaded);
+  if (const absl::Status taken = LoadAddresses(command, request, diagnostics); !taken.ok()) {
+    return Refuse(command, diagnostics);
+  }
   request.options.save_histograms = command.save_histograms;
   HelperThreads helpers(ThreadsFor(command, request.model_bytes.size()));
   std::string md5;
@@ -284,6 +330,7 @@ int RunCompileCommand(const CompileCommand& command) {
   if (!pictures.ok()) return RefuseToWrite(command, pictures.status(), diagnostics);
   absl::Status done =
       WriteGraph(command, task, folder, result->listings.profile_graph, diagnostics);
+  if (done.ok()) done = DumpAddresses(command, *written);
   if (done.ok()) done = DoTask(command, task, request, *written, diagnostics);
   if (!done.ok()) return Finish(done, diagnostics);
   PrintDiagnostics(diagnostics);

@@ -20,6 +20,8 @@ struct CompileCommand {
   bool list_ops = false;         // -v
   bool list_memory = false;      // -m
   bool list_weights = false;     // -w
+  std::string dump_addresses;    // a file of where buffers lie; empty: none
+  std::string load_addresses;    // such a file, edited; empty: the config's ADDRESSES
   bool save_histograms = false;  // -s: pictures in folder npu_jpgs beside the artifacts
   bool quantize = false;         // -q
   bool json = false;

@@ -78,6 +78,12 @@ void DeclareCompile(CLI::App& app, Options& options) {
   app.add_flag("-v,--verbose", options.compile.list_ops, "List the operators of the NPU model");
   app.add_flag("-m,--meminfo", options.compile.list_memory, "List the memory of each operator");
   app.add_flag("-w,--weights", options.compile.list_weights, "List the weights' compression");
+  app.add_option("--dump_addr_cfg", options.compile.dump_addresses,
+                 "Write where each buffer of data_content lies, to edit it")
+      ->type_name("FILE");
+  app.add_option("--load_addr_cfg", options.compile.load_addresses,
+                 "Place the buffers as such a file says; the same as the key ADDRESSES")
+      ->type_name("FILE");
   app.add_flag("-s,--save_hist", options.compile.save_histograms,
                "Save a histogram of each weight's values (GRUS) as a picture in folder npu_jpgs "
                "beside the artifacts");

@@ -25,6 +25,7 @@ SEED = 3
 REPORTED = {"LAYER_ERROR_FRAMES", "WEIGHT_CACHE_SIZE", "data", "label", "metric"}
 # The words of a refusal in place of the key's name.
 REFUSALS = {"DETECTION_POSTPROCESS": "boxes.yaml", "PLUGINS": "ops.yaml",
+            "ADDRESSES": "addresses.ini",
             "fake_quant_scopes_for_debug": "stays in float",
             "fake_quant_operators_for_debug": "stays in float"}
 
@@ -52,6 +53,7 @@ CONFIG_ROWS = {
     "WEIGHTS_FILE": [("net.params", {})],
     "DETECTION_POSTPROCESS": [("boxes.yaml", {})],
     "PLUGINS": [("ops.yaml", {})],
+    "ADDRESSES": [("addresses.ini", {})],
     "OUTPUT_TYPE": [("raw", {})],
     "OUTPUT_FILE": [("other.h", {})],
     "INPUT_OPS": [({"x": [2, 10, 10, 3]}, {})],

@@ -48,7 +48,7 @@ ALLOWED = {
         "base/", "target/", "ir/", "ops/", "passes/", "quant/", "lowering/", "memplan/", "emit/",
         "sim/", "report/", "config/quant_config.h", "pipeline/compile.h", "backends/stages.h",
         "backends/selection.h", "backends/states.h", "backends/dead_channels.h",
-        "backends/report_data.h",
+        "backends/addresses.h", "backends/report_data.h",
         "backends/compiled_unit.h")],
     CORE + "pipeline/": [CORE],
     CORE + "tools/": [CORE],

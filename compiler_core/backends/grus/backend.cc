@@ -8,6 +8,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "compiler_core/backends/addresses.h"
 #include "compiler_core/backends/dead_channels.h"
 #include "compiler_core/backends/grus/dead_channels.h"
 #include "compiler_core/backends/grus/float_model.h"
@@ -313,6 +314,10 @@ absl::StatusOr<std::unique_ptr<CompiledUnit>> CompileForGrus(const CompileReques
   STEP(unit->memory, "plan", 0.75,
        lower_options.plain_commands ? PlanMemory(program, alignment_bytes)
                                     : PlanInBestOrder(program, alignment_bytes));
+  RETURN_IF_ERROR(
+      stages.End(TakeAddresses(request, LiveRangesOf(program), alignment_bytes,
+                               absl::MakeSpan(program.buffers), program.data_bytes, diagnostics)));
+  unit->memory.arena_bytes = program.data_bytes;
   // From here: addresses are final.
   CHECK_STEP("check plan", 0.80, CheckMemoryPlan(program));
   STEP(unit->model, "emit", 0.85, Assemble(options, core, program, diagnostics));

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "compiler_core/backends/addresses.h"
 #include "compiler_core/backends/integer/integer_metrics.h"
 #include "compiler_core/backends/integer/integer_model.h"
 #include "compiler_core/backends/integer/layer_outputs.h"
@@ -254,6 +255,26 @@ absl::StatusOr<MemoryPlanResult> PlanBuffers(const CompileOptions& options, cons
   return PlanInBestOrder(program, alignment_bytes, /*ports_in_data=*/!IsFixedPoint(core));
 }
 
+// Addresses of the user's, for a plan in which a buffer lies apart from all others in use.
+absl::Status MoveBuffers(const CompileRequest& request, IntegerUnit& unit, const CoreSpec& core,
+                         Diagnostics& diagnostics) {
+  if (!request.side_inputs.contains(kAddressesRole)) return absl::OkStatus();
+  if (request.options.memory_plan != CompileOptions::MemoryPlan::kCompatible) {
+    diagnostics.Add({.kind = DiagnosticKind::kConfigConflict,
+                     .message = "ADDRESSES moves buffers that lie apart, and without MEMORY_PLAN: "
+                                "compatible results lie over rows of their operands",
+                     .file = request.side_inputs.at(kAddressesRole).name,
+                     .fix = "add a line MEMORY_PLAN: compatible, and write the file again"});
+    return diagnostics.ToStatus();
+  }
+  integer::Program& program = unit.program;
+  RETURN_IF_ERROR(TakeAddresses(request, LiveRangesOf(program),
+                                core.integer->buffer_alignment_bytes,
+                                absl::MakeSpan(program.buffers), program.data_bytes, diagnostics));
+  unit.memory.arena_bytes = program.data_bytes;
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CompiledUnit>> CompileForInteger(const CompileRequest& request,
@@ -278,6 +299,7 @@ absl::StatusOr<std::unique_ptr<CompiledUnit>> CompileForInteger(const CompileReq
   }
   MarkStates(model.state_inputs, unit->program);
   STEP(unit->memory, "plan", 0.75, PlanBuffers(options, core, unit->program));
+  RETURN_IF_ERROR(stages.End(MoveBuffers(request, *unit, core, diagnostics)));
   // From here: addresses are final.
   CHECK_STEP("check plan", 0.80, CheckMemoryPlan(unit->program));
   STEP(unit->model, "emit", 0.85,
