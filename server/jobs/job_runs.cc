@@ -135,7 +135,13 @@ absl::Status JobService::Unclaim(const RunPtr& run, const absl::StatusOr<JobPtr>
   run->over = true;
   Unpublish(*run);
   board_->End(run->claim.id, SteadyNow());
-  if (job.ok()) PutOnBoard(**job);
+  if (job.ok()) {
+    PutOnBoard(**job);
+  } else if (store_->is_shared() && !absl::IsNotFound(job.status())) {
+    // The lease may be stored. No other daemon can tell that nobody has it.
+    const MutexLock lock(mutex_);
+    unsure_.insert(run->claim.job_id);
+  }
   return absl::IsNotFound(job.status()) ? absl::OkStatus() : job.status();
 }
 

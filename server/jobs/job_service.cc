@@ -291,13 +291,21 @@ absl::StatusOr<JobService::Submitted> JobService::SubmitAndWait(NewJob request) 
 }
 
 // Finds out whether a job is there whose first write failed. Where it is, it is made certain and
-// becomes a job like any other; NOT_FOUND where it is not.
+// becomes a job like any other; NOT_FOUND where it is not. A lease of this daemon that nobody got
+// is taken back.
 absl::StatusOr<JobService::JobPtr> JobService::Resolve(absl::string_view job_id) {
   if (const std::shared_ptr<Entry> entry = FindOrAddEntry(job_id); entry->Await()) {
     const MutexLock changing(entry->change);
     entry->uncertain = true;
   }
-  absl::StatusOr<JobPtr> job = Transit(job_id, NoChange);
+  absl::StatusOr<JobPtr> job =
+      Transit(job_id, [&](const Job& now) -> absl::StatusOr<std::optional<JobChange>> {
+        const bool is_ungiven =
+            now.state == JobState::kRunning && now.owner == options_.owner && !IsRunHere(now);
+        if (!is_ungiven) return std::nullopt;
+        return LoseLease(now, now.fence, LossKind::kHandBack, kStoreFailed, options_.retry, {},
+                         options_.now());
+      });
   if (job.ok() && !IsTerminal((*job)->state)) {
     board_->Accept(ToBoardJob(ToLiveJob(**job)), /*reserved=*/false);
   }

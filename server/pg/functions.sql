@@ -46,7 +46,7 @@ CREATE OR REPLACE FUNCTION apply_batch(
   p_last_seq bigint[], p_ended bigint[], p_request text[], p_record bytea[], p_config bytea[],
   p_rank bigint[], p_order bigint[], p_flight text[], p_pinned text[], p_due bigint[],
   p_event_job text[], p_event_seq bigint[], p_event bytea[],
-  p_input_job text[], p_input_name text[])
+  p_input_job text[], p_input_name text[], p_fence bigint[])
 RETURNS bigint[] LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 DECLARE
@@ -54,12 +54,23 @@ DECLARE
   v_new text[];
   v_taken text[];
   v_results bigint[];
+  v_leases boolean := false;
 BEGIN
   UPDATE lane SET commit_no = p_commit_no
     WHERE incarnation = p_incarnation AND epoch = p_epoch AND commit_no = p_commit_no - 1;
   IF NOT FOUND THEN
     RAISE EXCEPTION 'the lane of node % is not at epoch % and commit %',
       p_incarnation, p_epoch, p_commit_no - 1 USING ERRCODE = 'NP001';
+  END IF;
+  -- A lease is on the board with the write that stores it: the call of start_claim that follows may
+  -- get lost with a crash, and then the job of a dead node would seem to wait.
+  IF 2 = ANY (p_state) THEN
+    PERFORM 1 FROM claim c WHERE c.id IN
+        (SELECT q.held_by FROM unnest(p_job, p_state, p_fence) AS i(id, state, fence)
+           JOIN job_queue q ON q.job_id = i.id JOIN claim k ON k.id = q.held_by
+           WHERE i.state = 2 AND k.fence <> i.fence)
+      ORDER BY c.id FOR UPDATE;
+    v_leases := FOUND;
   END IF;
   PERFORM 1 FROM job WHERE job_id = ANY (p_job) ORDER BY job_id FOR UPDATE;
   WITH made AS (
@@ -109,6 +120,11 @@ BEGIN
       ON CONFLICT DO NOTHING;
   END IF;
   v_made := v_made || v_new;
+  IF v_leases THEN
+    UPDATE claim c SET fence = i.fence
+      FROM unnest(p_job, p_state, p_fence) AS i(id, state, fence) JOIN job_queue q ON q.job_id = i.id
+      WHERE c.id = q.held_by AND i.state = 2 AND i.id = ANY (v_made) AND c.fence <> i.fence;
+  END IF;
   IF cardinality(p_event_job) > 0 THEN
     INSERT INTO job_event (job_id, last_seq, body)
       SELECT e.id, e.seq, e.body FROM unnest(p_event_job, p_event_seq, p_event) AS e(id, seq, body)

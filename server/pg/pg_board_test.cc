@@ -157,6 +157,49 @@ TEST_F(PgBoardTest, ACancelThroughTheOtherDaemonEndsTheRun) {
   EXPECT_FALSE(b_->jobs.Renew(leased.lease));
 }
 
+// The call that starts the claim got lost: PostgreSQL crashed, and forgot it; then the node died.
+TEST_F(PgBoardTest, ALeaseIsOnTheBoardWithTheWriteThatStoresIt) {
+  const std::string id = Submit(*a_);
+  const std::optional<BoardClaim> claim = a_->board.Claim("a", now_);
+  ASSERT_TRUE(claim.has_value());
+  auto change = jobs::LeaseJob(JobOf(id), "a", now_ + kTtl, now_);
+  ASSERT_TRUE(a_->store.ApplyAndWait(*std::move(change)).ok());
+  EXPECT_EQ(PlaceOf(id), BoardView::Place::kRuns);
+  Pass(3 * kNodeTtl, /*a_lives=*/false);
+  ASSERT_TRUE(b_->jobs.Tick().ok());
+  EXPECT_EQ(JobOf(id).state, JobState::kQueued);
+  EXPECT_EQ(JobOf(id).daemon_losses, 1);
+  EXPECT_EQ(MustLease(*b_).lease.job_id, id);
+}
+
+// The lease was stored, the store failed then, and nobody got it.
+TEST_F(PgBoardTest, ALeaseThatNobodyGotIsTakenBackBeforeItsTime) {
+  const std::string id = Submit(*a_);
+  auto claim = a_->jobs.TryClaim();
+  ASSERT_TRUE(claim.ok() && claim->has_value());
+  const auto session = Connection::Open(options_);
+  const auto run = [&](const std::string& sql) {
+    const absl::Status status = (*session)->RunScript(sql, absl::Seconds(10));
+    ASSERT_TRUE(status.ok()) << status;
+  };
+  // Reads and the board fail from the moment when the lease is stored.
+  run("CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS "
+      "$$ BEGIN RAISE EXCEPTION 'away' USING ERRCODE = '57P03'; END $$;"
+      "CREATE TRIGGER fail BEFORE UPDATE OF started_us ON claim EXECUTE FUNCTION fail();"
+      "CREATE TRIGGER fail_end BEFORE DELETE ON claim EXECUTE FUNCTION fail();"
+      "CREATE FUNCTION fail_loss() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+      "IF OLD.state = 2 THEN RAISE EXCEPTION 'no' USING ERRCODE = 'XX000'; END IF; "
+      "RETURN NEW; END $$;"
+      "CREATE TRIGGER fail BEFORE UPDATE ON job FOR EACH ROW EXECUTE FUNCTION fail_loss()");
+  EXPECT_FALSE((*claim)->Lease().ok());
+  EXPECT_EQ(JobOf(id).state, JobState::kRunning);
+  run("DROP FUNCTION fail CASCADE; DROP FUNCTION fail_loss CASCADE");
+  a_->jobs.Tick().IgnoreError();
+  a_->board.Maintain(now_);
+  EXPECT_EQ(JobOf(id).state, JobState::kQueued);
+  EXPECT_EQ(MustLease(*b_).lease.job_id, id);
+}
+
 TEST_F(PgBoardTest, TheRunsOfADeadNodeGoToOthers) {
   const std::string id = Submit(*a_, "key");
   const std::string follower = Submit(*b_, "key");
@@ -547,7 +590,7 @@ class PlansTest : public PgBoardTest {
     Explain(
         "SELECT apply_batch($1, 1, 1, '{j5,z1}', '{t,t}', '{4,1}', '{2,1}', '{0,0}', '{0,0}', "
         "'{5,-1}', '{\"\",r}', '{a,b}', '{a,b}', '{1,2}', '{1,2}', '{NULL,k}', '{NULL,NULL}', "
-        "'{1,2}', '{j5}', '{1}', '{e}', '{z1}', '{blob/t/1}')",
+        "'{1,2}', '{j5}', '{1}', '{e}', '{z1}', '{blob/t/1}', '{0,0}')",
         {incarnation});
     Explain("SELECT * FROM changes_since(0, '{0}', '{0}', 64)", {});
     Explain("SELECT record FROM job WHERE job_id = ANY ($1)", {TextArray{"j1", "j2"}});

@@ -73,7 +73,7 @@ struct PgJobStore::Encoded {
 struct PgJobStore::Batch {
   TextArray jobs, tenants, requests, event_jobs, input_jobs, inputs;
   OptionalTextArray flights, pins;
-  IntArray states, revisions, old_seqs, last_seqs, ended, ranks, orders, dues, event_seqs;
+  IntArray states, revisions, old_seqs, last_seqs, ended, ranks, orders, dues, event_seqs, fences;
   BytesArray records, configs, events;
 
   void Add(const Encoded& encoded, absl::Duration ageing) {
@@ -82,6 +82,7 @@ struct PgJobStore::Batch {
     jobs.push_back(job.id);
     tenants.push_back(job.tenant);
     states.push_back(static_cast<int64_t>(job.state));
+    fences.push_back(static_cast<int64_t>(job.fence));
     revisions.push_back(static_cast<int64_t>(job.revision));
     old_seqs.push_back(job.last_seq - static_cast<int64_t>(change.events.size()));
     last_seqs.push_back(job.last_seq);
@@ -260,12 +261,12 @@ absl::StatusOr<std::vector<int64_t>> PgJobStore::WriteOnce(const Batch& batch, b
   }
   const absl::StatusOr<Rows> rows = lane_.connection->Run(
       "SELECT apply_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, "
-      "$17, $18, $19, $20, $21, $22, $23)",
+      "$17, $18, $19, $20, $21, $22, $23, $24)",
       {lane_.incarnation, lane_.epoch,      lane_.commit_no + 1, batch.jobs,       batch.tenants,
        batch.states,      batch.revisions,  batch.old_seqs,      batch.last_seqs,  batch.ended,
        batch.requests,    batch.records,    batch.configs,       batch.ranks,      batch.orders,
        batch.flights,     batch.pins,       batch.dues,          batch.event_jobs, batch.event_seqs,
-       batch.events,      batch.input_jobs, batch.inputs},
+       batch.events,      batch.input_jobs, batch.inputs,        batch.fences},
       options_.write_limit);
   if (rows.ok()) {
     ++lane_.commit_no;

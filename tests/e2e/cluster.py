@@ -179,20 +179,32 @@ def test_cancel_elsewhere(nodes, config):
                      "end of the cancelled run", seconds=20, interval=0.05)
 
 
-def test_killed_node(nodes, config):
-    """A node dies in the middle of a job: another one ends it, within the time of its lease."""
+def test_killed_node(nodes, folder, config):
+    """A node dies in the middle of a job: another one ends it, within the time of its lease. A
+    client that watched it at the dead node goes on at another."""
     job_id, runs_at, _ = catch_anywhere(nodes, config)
-    runs_at.kill()
     others = [node for node in nodes if node is not runs_at]
+    addresses = ",".join(node.address for node in [runs_at, *others])
+    watched = os.path.join(folder, "watched")
+    with open(watched, "wb") as out:
+        watcher = subprocess.Popen([harness.program("npuc-remote"), "watch", job_id, "--json",
+                                    "--server", addresses], stdout=out)
+    harness.wait_for(lambda: os.path.getsize(watched), "event of the watcher")
+    runs_at.kill()
     job, seconds = seconds_of(lambda: others[0].wait(job_id))
     harness.check(job["state"] == "SUCCEEDED" and job["attempts"] >= 2, f"{job}")
     harness.check(seconds < 4 * TTL_SECONDS + 10, f"taken over after {seconds} s only")
     count = service.check_events(others[1], job_id)
+    code = watcher.wait(60)
+    with open(watched, encoding="utf-8") as out:
+        seen = [int(e["seq"]) for e in service.json_lines(out.read()) if "seq" in e]
+    harness.check(code == 0 and seen == list(range(1, count + 1)),
+                  f"the watcher ended with {code} and saw {seen}")
     runs_at.start()
     harness.check(runs_at.job(job_id)["state"] == "SUCCEEDED", "the node that came back differs")
     harness.figure(f"cluster: kill -9 of a node in the middle of a job: another ended it after "
                    f"{seconds:.1f} s (nodes are dead after {TTL_SECONDS} s), {count} events "
-                   "without gap")
+                   "without gap, also for a client that went on at another node")
 
 
 def test_left_node(nodes, config):
@@ -211,14 +223,13 @@ def test_left_node(nodes, config):
 
 
 def chaos(server, nodes, configs, length, seed):
-    """Nodes and sessions of the database are killed while jobs come, in the long form the database,
-    too; every accepted job ends."""
+    """Nodes, sessions and the database are killed while jobs come; every accepted job ends."""
     seconds = CHAOS_SECONDS[length]
     chance = random.Random(seed)
     accepted, faults = [], 0
     begin = time.monotonic()
     end = begin + seconds
-    next_crash = begin + 30 if length == "long" else end
+    next_crash = begin + seconds / 4
     down = None  # a node, and when it comes back
     while time.monotonic() < end:
         live = [node for node in nodes if down is None or node is not down[0]]
@@ -239,7 +250,7 @@ def chaos(server, nodes, configs, length, seed):
             server.kill()
             server.start()
             faults += 1
-            next_crash += 30
+            next_crash += 12
         elif draw < 0.25:
             server.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE "
                        "application_name = 'npucd' ORDER BY random() LIMIT 3", "three")
@@ -247,8 +258,7 @@ def chaos(server, nodes, configs, length, seed):
     if down is not None:
         down[0].start()
     for job_id in accepted:
-        # A lease may be lost with PostgreSQL, and is taken back when its time is over.
-        job = nodes[0].wait(job_id, seconds=60 if length == "short" else 400)
+        job = nodes[0].wait(job_id)
         harness.check(job["state"] == "SUCCEEDED", f"{job} (seed {seed})")
     for job_id in accepted[:: max(1, len(accepted) // 20)]:
         service.check_events(chance.choice(nodes), job_id)
@@ -275,7 +285,7 @@ def main(arguments):
             start_all(nodes)
             test_other_nodes(nodes, folder, config)
             test_cancel_elsewhere(nodes, config)
-            test_killed_node(nodes, config)
+            test_killed_node(nodes, folder, config)
             test_left_node(nodes, config)
             sample = os.path.join(harness.SAMPLE, "config.yaml")
             chaos(server, nodes, [config, sample], length, seed)

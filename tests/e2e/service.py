@@ -92,11 +92,11 @@ class Daemon:
     def job(self, job_id):
         return self.json("status", job_id)[-1]
 
-    def wait(self, job_id, seconds=60):
+    def wait(self, job_id):
         def ended():
             job = self.job(job_id)
             return job if job["state"] in TERMINAL else None
-        return harness.wait_for(ended, f"end of job {job_id}", seconds=seconds, interval=0.02)
+        return harness.wait_for(ended, f"end of job {job_id}", seconds=60, interval=0.02)
 
 
 @contextlib.contextmanager
