@@ -31,7 +31,7 @@ class Matcher {
   // The squares in the logarithm's operand, if it is such a sum.
   std::optional<Squares> Match(ValueId operand) const {
     const Node& add = graph_.def(operand);
-    if (add.op != Op::kAdd) return std::nullopt;
+    if (add.op != Op::kAdd || graph_.type(operand).dtype != DType::kFloat32) return std::nullopt;
     for (const size_t side : {size_t{1}, size_t{0}}) {
       const Tensor* number = graph_.ConstantOf(add.inputs[side]);
       if (number == nullptr || number->element_count() != 1) continue;
@@ -41,6 +41,10 @@ class Matcher {
       const bool is_small = squares.floor > 0 && squares.floor < kLeastNormalHalf;
       if (!is_small || graph_.type(sum).shape != graph_.type(operand).shape) continue;
       if (!Sum(sum, squares)) return std::nullopt;
+      // Nothing is the largest of no elements.
+      for (const ValueId root : squares.roots) {
+        if (graph_.type(root).element_count() == 0) return std::nullopt;
+      }
       return squares;
     }
     return std::nullopt;

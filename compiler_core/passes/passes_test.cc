@@ -4,6 +4,7 @@
 #include <cmath>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -371,6 +372,16 @@ TEST(LogOfSquares, LeavesWhatFp16Holds) {
     %a = Add(%s, %c) : f32[2] @"a"
     %l = Log(%a) : f32[2] @"l"
     return %l @"l")");
+    Expect(&LogOfSquares, text, text);
+  }
+  // Other types than f32, and nothing at all.
+  for (const auto& [type, number] :
+       {std::pair("f16[2]", "f16[] \"a800\""), std::pair("f32[0]", "f32[] \"ffe6db2e\"")}) {
+    const std::string scalar(absl::string_view(number).substr(0, 5));
+    const std::string text = absl::StrCat(
+        "%x = Placeholder() : ", type, " @\"x\"\n%c = Const() {value = ", number, "} : ", scalar,
+        " @\"c\"\n%s = Square(%x) : ", type, " @\"s\"\n%a = Add(%s, %c) : ", type,
+        " @\"a\"\n%l = Log(%a) : ", type, " @\"l\"\nreturn %l @\"l\"");
     Expect(&LogOfSquares, text, text);
   }
 }
