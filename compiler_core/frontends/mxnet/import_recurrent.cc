@@ -14,6 +14,7 @@ using frontend::RecurrentCell;
 using frontend::RecurrentStack;
 
 constexpr int64_t kMaxLayers = 64;
+constexpr int64_t kMaxUnits = 1 << 16;
 
 struct Layers {
   RecurrentCell cell;  // without its weights
@@ -40,9 +41,10 @@ absl::StatusOr<Layers> ReadLayers(NodeImporter& node) {
   ASSIGN_OR_RETURN(const bool is_bidirectional, node.BoolOr("bidirectional", false));
   layers.directions = is_bidirectional ? 2 : 1;
   if (layers.count < 1 || layers.count > kMaxLayers || layers.hidden < 1 ||
-      layers.hidden > kMaxElements) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(layers.count, " layers of ", layers.hidden, " units"));
+      layers.hidden > kMaxUnits) {
+    return absl::InvalidArgumentError(absl::StrCat(layers.count, " layers of ", layers.hidden,
+                                                   " units; allowed are ", kMaxLayers,
+                                                   " layers of ", kMaxUnits));
   }
   ASSIGN_OR_RETURN(const int64_t projection, node.IntOr("projection_size", 0));
   if (projection != 0) return node.FailMode("a projection", "use projection_size None");

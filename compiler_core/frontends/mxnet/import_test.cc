@@ -287,6 +287,18 @@ TEST(MxNetImportTest, FusedRnnsAreThoseOfPyTorch) {
   }
 }
 
+TEST(MxNetImportTest, BoundsTheUnitsOfARnn) {
+  constexpr char kSymbol[] = R"({"nodes": [
+    {"op": "null", "name": "data", "inputs": []}, {"op": "null", "name": "p", "inputs": []},
+    {"op": "RNN", "name": "r", "attrs": {"mode": "lstm", "num_layers": "64",
+     "state_size": "1000000000", "bidirectional": "True"}, "inputs": [[0, 0, 0], [1, 0, 0]]}],
+   "arg_nodes": [0, 1], "heads": [[2, 0, 0]]})";
+  CompileOptions options;
+  options.inputs = {{"data", {3, 1, 2}}};
+  EXPECT_THAT(Import(kSymbol, ParamsBytes({{"arg:p", ArrayBytes(2, {1}, {1})}}), options).problems,
+              HasSubstr("64 layers of 1000000000 units; allowed are 64 layers of 65536"));
+}
+
 TEST(MxNetImportTest, LooksUpRowsByIndices) {
   constexpr char kSymbol[] = R"({"nodes": [
     {"op": "null", "name": "data", "inputs": []}, {"op": "null", "name": "w", "inputs": []},
