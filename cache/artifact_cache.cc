@@ -28,6 +28,7 @@
 #include "rocksdb/options.h"
 #include "rocksdb/snapshot.h"
 #include "rocksdb/table.h"
+#include "rocksdb/utilities/checkpoint.h"
 #include "rocksdb/write_batch.h"
 
 namespace npuc::cache {
@@ -694,6 +695,29 @@ absl::Status ArtifactCache::Remove(const CacheKey& key) {
   const std::string name = key.ToString();
   const MutexLock stripe(impl_->StripeOf(name));
   return impl_->RemoveLocked(name);
+}
+
+absl::Status ArtifactCache::Checkpoint(const std::string& path) {
+  rocksdb::Checkpoint* made = nullptr;
+  RETURN_IF_ERROR(
+      ToStatus(rocksdb::Checkpoint::Create(impl_->db.get(), &made), "make a checkpoint"));
+  const std::unique_ptr<rocksdb::Checkpoint> checkpoint(made);
+  return ToStatus(checkpoint->CreateCheckpoint(path), "make a checkpoint");
+}
+
+std::vector<CacheKey> ArtifactCache::Keys() const {
+  std::vector<std::string> names;
+  {
+    const MutexLock lock(impl_->mutex);
+    for (const auto& [name, entry] : impl_->index) names.push_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  std::vector<CacheKey> keys;
+  for (const std::string& name : names) {
+    absl::StatusOr<CacheKey> key = CacheKey::Parse(name);
+    if (key.ok()) keys.push_back(*std::move(key));
+  }
+  return keys;
 }
 
 absl::Status ArtifactCache::Probe() {

@@ -140,6 +140,12 @@ class ArtifactCache : public ResultCache {
   // OK also where there is none.
   absl::Status Remove(const CacheKey& key);
 
+  // Makes a database of the present state in `path`, which must not exist: hard links where the
+  // file system allows.
+  absl::Status Checkpoint(const std::string& path);
+  // The keys of all entries, sorted.
+  std::vector<CacheKey> Keys() const;
+
   // A synced write of nothing that matters: whether results can be stored.
   absl::Status Probe();
 

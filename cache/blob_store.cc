@@ -8,8 +8,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
+#include <filesystem>
 #include <map>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -513,6 +516,31 @@ absl::StatusOr<std::unique_ptr<BlobStore>> BlobStore::Open(BlobStoreOptions opti
   auto impl = std::make_unique<Impl>(std::move(options));
   RETURN_IF_ERROR(impl->OpenRoot());
   return std::unique_ptr<BlobStore>(new BlobStore(std::move(impl)));
+}
+
+absl::Status BlobStore::LinkInto(const std::string& folder) const {
+  std::vector<std::string> paths;
+  {
+    const MutexLock lock(impl_->mutex);
+    for (const auto& [key, blob] : impl_->blobs) {
+      if (!blob.damaged) paths.push_back(blob.path);
+    }
+  }
+  std::error_code error;
+  for (const std::string& path : paths) {
+    // Below the root as below the folder: blobs/<scope>/<2 hex>/<name>.
+    const auto to = std::filesystem::path(folder) /
+                    std::filesystem::path(path).lexically_relative(impl_->options.root);
+    std::filesystem::create_directories(to.parent_path(), error);
+    if (error) return ErrnoStatus(error.value(), "make a folder for", to.string());
+    if (link(path.c_str(), to.c_str()) != 0 && errno != ENOENT) {
+      return ErrnoStatus(errno, "link", to.string());
+    }
+  }
+  RETURN_IF_ERROR(MakeFolder(folder));
+  const std::string format = folder + "/format";
+  ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(format, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW));
+  return WriteAllAt(fd.get(), kFormat, 0, format);
 }
 
 absl::StatusOr<std::vector<BlobDigest>> BlobStore::FindMissing(

@@ -165,6 +165,10 @@ class BlobStore : public InputStore {
   // it is counted in Stats once, has to be uploaded again, and its file goes when nobody holds it.
   absl::Status Verify(absl::string_view scope, absl::string_view sha256) override;
 
+  // Makes a store of the committed blobs in `folder`, which must not exist, by hard links; those
+  // that are evicted meanwhile are left out. Uploads under way are not in it.
+  absl::Status LinkInto(const std::string& folder) const;
+
   // FAILED_PRECONDITION while a BlobRef holds it; NOT_FOUND.
   absl::Status Remove(absl::string_view scope, absl::string_view sha256);
 

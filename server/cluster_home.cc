@@ -68,6 +68,7 @@ class ClusterHome : public JobHome {
   }
 
   jobs::JobStore* store() override { return &store_; }
+  jobs::RocksDbJobStore* local_store() override { return nullptr; }
   jobs::JobBoard* board() override { return &board_; }
   cache::InputStore* inputs() override { return &inputs_; }
   cache::ResultCache* results() override { return &results_; }

@@ -22,7 +22,9 @@
 #include "compiler_core/base/status.h"
 #include "compiler_core/pipeline/compile.h"
 #include "server/api/admin.h"
+#include "server/backup/snapshot.h"
 #include "server/daemon_context.h"
+#include "server/data_tasks.h"
 #include "server/executor/canary.h"
 #include "server/executor/dispatch_switch.h"
 #include "server/executor/dispatcher.h"
@@ -84,6 +86,9 @@ class Daemon {
   // Writes down what tenants used.
   void SaveUsage();
 
+  // Makes the snapshots that `npucd --backup` asks for.
+  void ServeSnapshots();
+
   // Takes nothing new, lets what runs finish, gives the rest back to the queue. Calls are answered
   // to the end; afterwards the process must end by _Exit.
   void Drain();
@@ -125,6 +130,7 @@ class Daemon {
   std::unique_ptr<WorkerFleet> fleet_;
   std::unique_ptr<Stores> stores_;
   std::unique_ptr<JobHome> home_;
+  std::unique_ptr<backup::SnapshotDesk> snapshots_;
   std::unique_ptr<executor::UsageBook> usage_;
   std::unique_ptr<JobSystem> system_;
   std::unique_ptr<log::AuditLog> audit_;
@@ -216,7 +222,10 @@ absl::Status Daemon::OpenStores() {
   ASSIGN_OR_RETURN(stores_, Stores::Open(context_));
   ASSIGN_OR_RETURN(home_, context_.flags.cluster.empty() ? OpenLocalHome(context_, *stores_)
                                                          : OpenClusterHome(context_, *stores_));
-  return absl::OkStatus();
+  snapshots_ = std::make_unique<backup::SnapshotDesk>(
+      backup::OpenStores{home_->local_store(), stores_->blobs.get(), stores_->artifacts.get()},
+      context_.data_dir);
+  return snapshots_->Open();
 }
 
 absl::Status Daemon::StartJobSystem() {
@@ -405,6 +414,17 @@ void Daemon::SaveUsage() {
   context_.log->Error("what tenants used cannot be kept", {{"error", saved.message()}});
 }
 
+void Daemon::ServeSnapshots() {
+  for (const backup::SnapshotDesk::Answer& answer : snapshots_->Serve(absl::Now())) {
+    if (answer.status.ok()) {
+      context_.log->Info("a snapshot was made for a backup", {{"name", answer.name}});
+    } else {
+      context_.log->Error("a snapshot for a backup failed",
+                          {{"name", answer.name}, {"error", answer.status.message()}});
+    }
+  }
+}
+
 void Daemon::Drain() {
   const absl::Duration all = absl::Seconds(context_.flags.stop_seconds);
   // Health first, so that nobody sends more work here.
@@ -468,6 +488,7 @@ int RunDaemon(int argc, const char* const* argv, const DaemonHooks& hooks) {
   }
   // The files that it makes hold models of tenants: its user's alone, whatever started it.
   umask(0077);
+  if (!flags->serves()) return RunDataTask(*flags);
   const StopSignal stop;
   const log::Logger log(stderr, [] { return absl::Now(); });
   const rpc::GrpcLog grpc_log(&log);
@@ -485,6 +506,7 @@ int RunDaemon(int argc, const char* const* argv, const DaemonHooks& hooks) {
     daemon.Reload();
     daemon.DropIdleUploads();
     daemon.SaveUsage();
+    daemon.ServeSnapshots();
   }
   log.Info("stopping", {{"signal", absl::StrCat("SIG", sigabbrev_np(signal))}});
   // Whatever is stuck, the process ends in time.

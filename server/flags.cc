@@ -1,17 +1,25 @@
 #include "server/flags.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
 #include <iterator>
+#include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/base/suggest.h"
+#include "compiler_core/base/yaml_tree.h"
 
 namespace npuc::daemon {
 namespace {
@@ -45,10 +53,18 @@ constexpr absl::string_view kValueOptions[] = {"--data-dir",
                                                "--cluster-secret-file",
                                                "--cluster-content-mib",
                                                "--node-name",
-                                               "--node-ttl-seconds"};
-constexpr absl::string_view kSwitches[] = {"--insecure", "--shared-cache", "--new-token",
-                                           "--version",  "--help",         "--migrate"};
-constexpr absl::string_view kUnsupported[] = {"--config"};
+                                               "--node-ttl-seconds",
+                                               "--backup",
+                                               "--restore",
+                                               "--check",
+                                               "--config"};
+constexpr absl::string_view kSwitches[] = {"--insecure",    "--shared-cache", "--new-token",
+                                           "--version",     "--help",         "--migrate",
+                                           "--check-config"};
+// Options that say what this call does, which a file cannot.
+constexpr absl::string_view kOfACall[] = {"--config",    "--check-config", "--backup",
+                                          "--restore",   "--check",        "--migrate",
+                                          "--new-token", "--version",      "--help"};
 constexpr int kMaxWorkers = 256;
 
 template <size_t N>
@@ -114,6 +130,9 @@ absl::Status SetValue(Flags& flags, absl::string_view name, absl::string_view va
     return SetNumber(name, value, 1, 1 << 30, flags.cluster_content_mib);
   }
   if (name == "--node-ttl-seconds") return SetNumber(name, value, 2, 3600, flags.node_ttl_seconds);
+  if (name == "--backup") flags.backup = std::string(value);
+  if (name == "--restore") flags.restore = std::string(value);
+  if (name == "--check") flags.check = std::string(value);
   if (name == "--sandbox") return SetSandbox(flags, value);
   if (name == "--cgroup") return SetCgroup(flags, value);
   if (name == "--workers") return SetNumber(name, value, 1, kMaxWorkers, flags.workers);
@@ -207,6 +226,21 @@ absl::Status CheckCluster(const Flags& flags) {
                    "128"));
 }
 
+// --backup, --restore and --check: one of them, on a data directory.
+absl::Status CheckTask(const Flags& flags) {
+  const int tasks = static_cast<int>(!flags.backup.empty()) +
+                    static_cast<int>(!flags.restore.empty()) +
+                    static_cast<int>(!flags.check.empty());
+  if (tasks > 1) {
+    return absl::InvalidArgumentError(
+        "--backup, --restore and --check exclude each other: give one of them");
+  }
+  if (flags.check.empty() && flags.data_dir.empty()) {
+    return absl::InvalidArgumentError("--data-dir DIR is required: what to back up or to fill");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Check(Flags& flags) {
   RETURN_IF_ERROR(CheckCluster(flags));
   if (flags.migrate) return absl::OkStatus();
@@ -241,111 +275,218 @@ absl::Status Check(Flags& flags) {
   return absl::OkStatus();
 }
 
-}  // namespace
+// Problems, a line each.
+class Problems {
+ public:
+  void Add(absl::string_view where, const absl::Status& status) {
+    if (!status.ok()) Add(absl::StrCat(where, status.message()));
+  }
+  void Add(std::string line) { lines_.push_back(std::move(line)); }
+  absl::Status ToStatus() const {
+    if (lines_.empty()) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrJoin(lines_, "\n"));
+  }
 
-absl::StatusOr<Flags> ParseFlags(int argc, const char* const* argv) {
-  Flags flags;
+ private:
+  std::vector<std::string> lines_;
+};
+
+void SetSwitch(Flags& flags, absl::string_view name, bool on) {
+  if (name == "--insecure") flags.insecure = on;
+  if (name == "--shared-cache") flags.shared_cache = on;
+  if (name == "--new-token") flags.new_token = on;
+  if (name == "--version") flags.version = on;
+  if (name == "--help") flags.help = on;
+  if (name == "--migrate") flags.migrate = on;
+  if (name == "--check-config") flags.check_config = on;
+}
+
+// One `name: value` of the file.
+absl::Status SetFromFile(Flags& flags, const ConfigNode& key, const ConfigNode& value) {
+  const std::string name = absl::StrCat("--", key.text);
+  if (IsOneOf(name, kOfACall)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", Printable(key.text), "' is an option of a call, none of the file"));
+  }
+  if (value.kind != ConfigNode::Kind::kScalar) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", Printable(key.text), "' takes a value, found ", DescribeNode(value)));
+  }
+  if (IsOneOf(name, kValueOptions)) return SetValue(flags, name, value.text);
+  if (!IsOneOf(name, kSwitches)) return UnknownOption(key.text, name);
+  if (value.text != "true" && value.text != "false") {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'", Printable(key.text), "' takes true or false, found ", DescribeNode(value)));
+  }
+  SetSwitch(flags, name, value.text == "true");
+  return absl::OkStatus();
+}
+
+void ReadFlagsFile(const std::string& path, Flags& flags, Problems& problems) {
+  std::ifstream in(path, std::ios::binary);
+  std::string text(kMaxFlagsFileBytes + 1, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(in.gcount()));
+  if (!in.is_open() || in.bad()) {
+    return problems.Add(absl::StrCat("--config: cannot read ", path, ": ", std::strerror(errno)));
+  }
+  if (text.size() > kMaxFlagsFileBytes) {
+    return problems.Add(
+        absl::StrCat("--config: ", path, " has more than ", kMaxFlagsFileBytes, " bytes"));
+  }
+  Diagnostics found;
+  std::optional<ConfigNode> root;
+  if (CheckConfigText(text, path, found)) root = ParseConfigYaml(text, path, found);
+  for (const Diagnostic& diagnostic : found.list()) problems.Add(diagnostic.ToString());
+  if (!root.has_value() || root->kind == ConfigNode::Kind::kNull) return;
+  if (root->kind != ConfigNode::Kind::kMapping) {
+    return problems.Add(
+        absl::StrCat("--config: ", path, " is no mapping; write lines NAME: value"));
+  }
+  for (size_t i = 0; i + 1 < root->items.size(); i += 2) {
+    const ConfigNode& key = root->items[i];
+    if (key.kind != ConfigNode::Kind::kScalar) continue;  // reported with the syntax
+    problems.Add(absl::StrCat(path, ":", key.line, ": "),
+                 SetFromFile(flags, key, root->items[i + 1]));
+  }
+}
+
+// The value of --config on the command line; empty: none.
+std::string FlagsFile(int argc, const char* const* argv) {
+  for (int i = 1; i < argc; ++i) {
+    absl::string_view argument = argv[i];
+    if (absl::ConsumePrefix(&argument, "--config=")) return std::string(argument);
+    if (argument == "--config" && i + 1 < argc) return argv[i + 1];
+  }
+  return "";
+}
+
+void ReadArguments(int argc, const char* const* argv, Flags& flags, Problems& problems) {
   for (int i = 1; i < argc; ++i) {
     const absl::string_view argument = argv[i];
     const size_t equals = argument.find('=');
     const absl::string_view name = argument.substr(0, equals);
     const bool has_value = equals != absl::string_view::npos;
-    if (IsOneOf(name, kUnsupported)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(name, " is not supported by this version; give the options themselves"));
-    }
     if (IsOneOf(name, kValueOptions)) {
       if (!has_value && i + 1 == argc) {
-        return absl::InvalidArgumentError(absl::StrCat(name, " needs a value"));
+        return problems.Add(absl::StrCat(name, " needs a value"));
       }
       const absl::string_view value = has_value ? argument.substr(equals + 1) : argv[++i];
-      RETURN_IF_ERROR(SetValue(flags, name, value));
-    } else if (argument == "--insecure") {
-      flags.insecure = true;
-    } else if (argument == "--shared-cache") {
-      flags.shared_cache = true;
-    } else if (argument == "--help" || argument == "-h") {
+      problems.Add("", SetValue(flags, name, value));
+    } else if (IsOneOf(argument, kSwitches)) {
+      SetSwitch(flags, argument, true);
+    } else if (argument == "-h") {
       flags.help = true;
-    } else if (argument == "--new-token") {
-      flags.new_token = true;
-    } else if (argument == "--migrate") {
-      flags.migrate = true;
-    } else if (argument == "--version") {
-      flags.version = true;
     } else {
-      return UnknownOption(argument, name);
+      problems.Add("", UnknownOption(argument, name));
     }
   }
-  if (!flags.help && !flags.version && !flags.new_token) RETURN_IF_ERROR(Check(flags));
+}
+
+// The options that do something else than to serve.
+std::string TasksHelp() {
+  return "  --backup DIR        writes a backup of --data-dir into DIR, a new or an empty folder, "
+         "while\n"
+         "                      a daemon serves it or while none runs, and ends\n"
+         "  --restore DIR       fills --data-dir, a new or an empty folder, from the backup in "
+         "DIR, "
+         "and\n"
+         "                      ends\n"
+         "  --check DIR         reads everything of the data directory DIR, on which none runs, "
+         "says "
+         "what\n"
+         "                      is damaged, removes what can be made again, and ends; exit 1 "
+         "where\n"
+         "                      jobs cannot be read\n"
+         "  --config FILE       YAML: lines NAME: value for the options above, which the command "
+         "line\n"
+         "                      overrides; switches take true or false\n"
+         "  --check-config      says whether these options and the tenants file would do, and "
+         "ends\n";
+}
+
+}  // namespace
+
+absl::StatusOr<Flags> ParseFlags(int argc, const char* const* argv) {
+  Flags flags;
+  Problems problems;
+  const std::string file = FlagsFile(argc, argv);
+  if (!file.empty()) ReadFlagsFile(file, flags, problems);
+  ReadArguments(argc, argv, flags, problems);
+  RETURN_IF_ERROR(problems.ToStatus());
+  if (flags.help || flags.version || flags.new_token) return flags;
+  RETURN_IF_ERROR(flags.has_data_task() ? CheckTask(flags) : Check(flags));
   return flags;
 }
 
 std::string FlagsHelp() {
-  return "usage: npucd --data-dir DIR (--insecure | --tls-cert F --tls-key F --tenants F) "
-         "[options]\n"
-         "  --data-dir DIR      where jobs, models and artifacts are kept; one npucd at a time\n"
-         "  --insecure          no encryption; serves this machine alone\n"
-         "  --tls-cert FILE     PEM: the server's certificate chain; read again when it changes\n"
-         "  --tls-key FILE      PEM: its private key\n"
-         "  --client-ca FILE    PEM: who signs clients' certificates (mutual TLS)\n"
-         "  --tenants FILE      who may do what (deploy/OPERATIONS.md); read again on SIGHUP and\n"
-         "                      when it changes. With --insecure alone everybody may everything\n"
-         "  --shared-cache      lets tenants with shared_cache: true use each other's results\n"
-         "  --new-token         prints a token for a client and its line for the tenants file\n"
-         "  --listen HOST:PORT  gRPC; port 0 picks one (default 127.0.0.1:8470)\n"
-         "  --http HOST:PORT    HTTP: /healthz, /readyz, /metrics (default: none)\n"
-         "  --web HOST:PORT     the HTTP/JSON API and the dashboard, with TLS and identities as "
-         "gRPC\n"
-         "                      has them (default: none)\n"
-         "  --workers N         compiles at once (default: one a CPU)\n"
-         "  --spares N          workers kept ready for the next compiles, which saves each some "
-         "ms\n"
-         "                      (default: one more than --workers)\n"
-         "  --work-nice N       how much compiles give way to the daemon's answers, as nice(1) "
-         "says it\n"
-         "                      (0 to 19; default: 5)\n"
-         "  --max-queued N      jobs that may wait, of all tenants (default: 100000)\n"
-         "  --max-streams N     watch streams at once, of all clients (default: 20000)\n"
-         "  --max-connections N gRPC connections at once, of all clients (default: 4096)\n"
-         "  --memory-mib N      no new work when the daemon itself comes close to this (default: "
-         "0,\n"
-         "                      no limit)\n"
-         "  --disk-reserve-mib N  not ready while less is free, and no uploads (default: 256)\n"
-         "  --blob-mib N        uploaded models kept, of all tenants (default: 40960)\n"
-         "  --tenant-blob-mib N  the same of a tenant whose quota stored_bytes does not say "
-         "(default:\n"
-         "                      a quarter of --blob-mib; all of it without --tenants)\n"
-         "  --tenant-uploads N  uploads under way at once, of one tenant (default: 64)\n"
-         "  --upload-idle-seconds N  an upload to which nothing was added for so long ends "
-         "(default: 300)\n"
-         "  --canary-seconds N  between two compiles of its own, by which npucd knows that it can\n"
-         "                      (default: 300)\n"
-         "  --stop-seconds N    from SIGTERM to the end of the process, at most (default: 25)\n"
-         "  --sandbox MODE      require: refuse to start where this host lacks a wall around the\n"
-         "                      workers (deploy/OPERATIONS.md lists them); best-effort: warn and "
-         "go\n"
-         "                      on. Default: require, with --insecure best-effort\n"
-         "  --cgroup MODE       limits for all workers together by cgroup v2: auto (where the "
-         "host\n"
-         "                      has it, else a warning; default), require or off\n"
-         "  --cluster URL       share jobs, uploads and results with other npucds by a "
-         "PostgreSQL:\n"
-         "                      postgres://USER@HOST:PORT/DATABASE, without a password. The data\n"
-         "                      directory is a cache then (deploy/OPERATIONS.md, \"Cluster\")\n"
-         "  --cluster-secret-file FILE  the first line is the password (default: PGPASSFILE)\n"
-         "  --migrate           makes or upgrades the tables of --cluster, and ends\n"
-         "  --node-name NAME    of this npucd among the others, the same after a restart "
-         "(default:\n"
-         "                      made once, and kept in the data directory)\n"
-         "  --node-ttl-seconds N  an npucd that is silent for so long is dead to the others, "
-         "which\n"
-         "                      take its jobs over (default: 10)\n"
-         "  --cluster-content-mib N  uploads and results kept in PostgreSQL (default: 51200)\n"
-         "  --port-file FILE    gets grpc=, http= and web=HOST:PORT lines once it serves; until "
-         "then\n"
-         "                      there is none\n"
-         "  --version, --help\n"
-         "SIGTERM drains: nothing new is taken, what runs may finish, the rest stays queued.\n";
+  return absl::StrCat(
+      "usage: npucd --data-dir DIR (--insecure | --tls-cert F --tls-key F --tenants F) "
+      "[options]\n"
+      "  --data-dir DIR      where jobs, models and artifacts are kept; one npucd at a time\n"
+      "  --insecure          no encryption; serves this machine alone\n"
+      "  --tls-cert FILE     PEM: the server's certificate chain; read again when it changes\n"
+      "  --tls-key FILE      PEM: its private key\n"
+      "  --client-ca FILE    PEM: who signs clients' certificates (mutual TLS)\n"
+      "  --tenants FILE      who may do what (deploy/OPERATIONS.md); read again on SIGHUP and\n"
+      "                      when it changes. With --insecure alone everybody may everything\n"
+      "  --shared-cache      lets tenants with shared_cache: true use each other's results\n"
+      "  --new-token         prints a token for a client and its line for the tenants file\n"
+      "  --listen HOST:PORT  gRPC; port 0 picks one (default 127.0.0.1:8470)\n"
+      "  --http HOST:PORT    HTTP: /healthz, /readyz, /metrics (default: none)\n"
+      "  --web HOST:PORT     the HTTP/JSON API and the dashboard, with TLS and identities as "
+      "gRPC\n"
+      "                      has them (default: none)\n"
+      "  --workers N         compiles at once (default: one a CPU)\n"
+      "  --spares N          workers kept ready for the next compiles, which saves each some "
+      "ms\n"
+      "                      (default: one more than --workers)\n"
+      "  --work-nice N       how much compiles give way to the daemon's answers, as nice(1) "
+      "says it\n"
+      "                      (0 to 19; default: 5)\n"
+      "  --max-queued N      jobs that may wait, of all tenants (default: 100000)\n"
+      "  --max-streams N     watch streams at once, of all clients (default: 20000)\n"
+      "  --max-connections N gRPC connections at once, of all clients (default: 4096)\n"
+      "  --memory-mib N      no new work when the daemon itself comes close to this (default: "
+      "0,\n"
+      "                      no limit)\n"
+      "  --disk-reserve-mib N  not ready while less is free, and no uploads (default: 256)\n"
+      "  --blob-mib N        uploaded models kept, of all tenants (default: 40960)\n"
+      "  --tenant-blob-mib N  the same of a tenant whose quota stored_bytes does not say "
+      "(default:\n"
+      "                      a quarter of --blob-mib; all of it without --tenants)\n"
+      "  --tenant-uploads N  uploads under way at once, of one tenant (default: 64)\n"
+      "  --upload-idle-seconds N  an upload to which nothing was added for so long ends "
+      "(default: 300)\n"
+      "  --canary-seconds N  between two compiles of its own, by which npucd knows that it can\n"
+      "                      (default: 300)\n"
+      "  --stop-seconds N    from SIGTERM to the end of the process, at most (default: 25)\n"
+      "  --sandbox MODE      require: refuse to start where this host lacks a wall around the\n"
+      "                      workers (deploy/OPERATIONS.md lists them); best-effort: warn and "
+      "go\n"
+      "                      on. Default: require, with --insecure best-effort\n"
+      "  --cgroup MODE       limits for all workers together by cgroup v2: auto (where the "
+      "host\n"
+      "                      has it, else a warning; default), require or off\n"
+      "  --cluster URL       share jobs, uploads and results with other npucds by a "
+      "PostgreSQL:\n"
+      "                      postgres://USER@HOST:PORT/DATABASE, without a password. The data\n"
+      "                      directory is a cache then (deploy/OPERATIONS.md, \"Cluster\")\n"
+      "  --cluster-secret-file FILE  the first line is the password (default: PGPASSFILE)\n"
+      "  --migrate           makes or upgrades the tables of --cluster, and ends\n"
+      "  --node-name NAME    of this npucd among the others, the same after a restart "
+      "(default:\n"
+      "                      made once, and kept in the data directory)\n"
+      "  --node-ttl-seconds N  an npucd that is silent for so long is dead to the others, "
+      "which\n"
+      "                      take its jobs over (default: 10)\n"
+      "  --cluster-content-mib N  uploads and results kept in PostgreSQL (default: 51200)\n"
+      "  --port-file FILE    gets grpc=, http= and web=HOST:PORT lines once it serves; until "
+      "then\n"
+      "                      there is none\n",
+      TasksHelp(),
+      "  --version, --help\n"
+      "SIGTERM drains: nothing new is taken, what runs may finish, the rest stays queued.\n");
 }
 
 }  // namespace npuc::daemon

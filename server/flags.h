@@ -53,15 +53,28 @@ struct Flags {
   bool version = false;
   bool new_token = false;
   bool migrate = false;  // make or upgrade the tables of --cluster, and end
+  // Instead of serving (backup/backup.h). Empty: serve.
+  std::string backup;         // write a backup of data_dir into this folder
+  std::string restore;        // fill data_dir from the backup in this folder
+  std::string check;          // read everything of this data directory, and mend it
+  bool check_config = false;  // say whether these flags and the tenants file would do
+
+  bool has_data_task() const { return !backup.empty() || !restore.empty() || !check.empty(); }
+  bool serves() const {
+    return !help && !version && !new_token && !migrate && !check_config && !has_data_task();
+  }
 };
 
-// `--name value` or `--name=value`. INVALID_ARGUMENT names what is wrong, options of later versions
-// included (--config): none is silently ignored. Without --help, --version, --new-token
-// and --migrate the result can be served: --data-dir is given; and either --insecure and loopback
-// addresses, or a certificate with its key and a tenants file.
+// `--name value` or `--name=value`, and `name: value` in the YAML file that --config names, which
+// the command line overrides. INVALID_ARGUMENT names all that is wrong, a line each, with the
+// file's line where it stands there; no option is silently ignored. Where the result serves(), it
+// can be served: --data-dir is given; and either --insecure and loopback addresses, or a
+// certificate with its key and a tenants file.
 absl::StatusOr<Flags> ParseFlags(int argc, const char* const* argv);
 
 std::string FlagsHelp();
+
+inline constexpr size_t kMaxFlagsFileBytes = size_t{1} << 16;
 
 }  // namespace npuc::daemon
 

@@ -1,7 +1,13 @@
 #include "server/flags.h"
 
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -76,7 +82,6 @@ TEST(FlagsTest, WhatIsWrongIsNamed) {
               HasSubstr("exclude each other"));
   EXPECT_THAT(ErrorOf({"--data-dir", "/d", "--insecure", "--client-ca", "x"}),
               HasSubstr("exclude each other"));
-  EXPECT_THAT(ErrorOf({"--config=x"}), HasSubstr("not supported"));
   EXPECT_THAT(ErrorOf({"--data-dir", "/d", "--insecure", "--listen", "0.0.0.0:1"}),
               HasSubstr("this machine alone"));
   EXPECT_THAT(ErrorOf({"--data-dir", "/d", "--insecure", "--http", "example.org:1"}),
@@ -120,6 +125,72 @@ TEST(FlagsTest, SandboxIsRequiredWhereOthersAreServed) {
   EXPECT_EQ(Parse(with(local, "--cgroup=require"))->cgroup, Flags::Cgroup::kRequire);
   EXPECT_EQ(Parse(with(local, "--cgroup=off"))->cgroup, Flags::Cgroup::kOff);
   EXPECT_THAT(ErrorOf(with(local, "--cgroup=v1")), HasSubstr("auto, require and off"));
+}
+
+TEST(FlagsTest, AllProblemsComeAtOnce) {
+  EXPECT_EQ(ErrorOf({"--worker=2", "--workers=0", "--cgroup=v1"}),
+            "unknown option '--worker=2'; did you mean '--workers'?\n"
+            "--workers '0' is not a number of 1 to 256\n"
+            "--cgroup 'v1' is none of auto, require and off");
+}
+
+// A file of options, removed at the end.
+class FlagsFileTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    path_ = absl::StrCat(::testing::TempDir(), "/npucd-flags-", getpid(), ".yaml");
+  }
+  void TearDown() override { std::remove(path_.c_str()); }
+  void Write(absl::string_view text) { std::ofstream(path_) << text; }
+  std::string Option() const { return absl::StrCat("--config=", path_); }
+
+  std::string path_;
+};
+
+TEST_F(FlagsFileTest, TheCommandLineOverridesTheFile) {
+  Write(
+      "# the farm\ndata-dir: /d\nlisten: '127.0.0.1:1'\nworkers: 3\ninsecure: true\n"
+      "shared-cache: false\n");
+  const std::string option = Option();
+  const auto flags = Parse({"--workers=5", option.c_str()});
+  ASSERT_TRUE(flags.ok()) << flags.status();
+  EXPECT_EQ(flags->data_dir, "/d");
+  EXPECT_EQ(flags->listen, "127.0.0.1:1");
+  EXPECT_EQ(flags->workers, 5);
+  EXPECT_TRUE(flags->insecure);
+  EXPECT_FALSE(flags->shared_cache);
+}
+
+TEST_F(FlagsFileTest, WhatIsWrongIsNamedWithItsLine) {
+  Write(
+      "data-dir: /d\nworker: 3\nworkers: 0\ninsecure: yes\nlisten: [a]\nversion: true\n"
+      "backup: /b\n");
+  const std::string option = Option();
+  const std::string error = ErrorOf({option.c_str()});
+  for (const char* found :
+       {":2: unknown option 'worker'; did you mean '--workers'?",
+        ":3: --workers '0' is not a number", ":4: 'insecure' takes true or false, found 'yes'",
+        ":5: 'listen' takes a value, found a list", ":6: 'version' is an option of a call",
+        ":7: 'backup' is an option of a call"}) {
+    EXPECT_THAT(error, HasSubstr(absl::StrCat(path_, found)));
+  }
+  Write("- a\n");
+  EXPECT_THAT(ErrorOf({option.c_str()}), HasSubstr("is no mapping"));
+  Write("a: &x 1\n");
+  EXPECT_THAT(ErrorOf({option.c_str()}), HasSubstr("an anchor"));
+  Write(std::string(kMaxFlagsFileBytes + 1, '#'));
+  EXPECT_THAT(ErrorOf({option.c_str()}), HasSubstr("more than 65536 bytes"));
+  EXPECT_THAT(ErrorOf({"--config", "/nowhere/x.yaml"}), HasSubstr("cannot read /nowhere/x.yaml"));
+}
+
+TEST(FlagsTest, TasksOnDataNeedNoWayToServe) {
+  const auto backup = Parse({"--backup", "/b", "--data-dir", "/d"});
+  ASSERT_TRUE(backup.ok()) << backup.status();
+  EXPECT_FALSE(backup->serves());
+  EXPECT_TRUE(Parse({"--check=/d"}).ok());
+  EXPECT_THAT(ErrorOf({"--restore", "/b"}), HasSubstr("--data-dir DIR is required"));
+  EXPECT_THAT(ErrorOf({"--restore", "/b", "--check", "/d"}), HasSubstr("exclude each other"));
+  EXPECT_THAT(ErrorOf({"--check-config"}), HasSubstr("--data-dir"));
 }
 
 TEST(FlagsTest, HelpAndVersionNeedNothingElse) {

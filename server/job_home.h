@@ -15,6 +15,7 @@
 #include "server/daemon_context.h"
 #include "server/jobs/job_board.h"
 #include "server/jobs/job_store.h"
+#include "server/jobs/rocksdb_job_store.h"
 #include "server/stores.h"
 
 namespace npuc::daemon {
@@ -30,6 +31,8 @@ class JobHome {
   virtual ~JobHome() = default;
 
   virtual jobs::JobStore* store() = 0;
+  // That store where it is a database of this machine, which a backup copies; else null.
+  virtual jobs::RocksDbJobStore* local_store() = 0;
   virtual jobs::JobBoard* board() = 0;
   virtual cache::InputStore* inputs() = 0;
   virtual cache::ResultCache* results() = 0;

@@ -26,6 +26,7 @@ class LocalHome : public JobHome {
         board_(&queue_, kLeaseTtl) {}
 
   jobs::JobStore* store() override { return store_.get(); }
+  jobs::RocksDbJobStore* local_store() override { return store_.get(); }
   jobs::JobBoard* board() override { return &board_; }
   cache::InputStore* inputs() override { return stores_.blobs.get(); }
   cache::ResultCache* results() override { return stores_.artifacts.get(); }

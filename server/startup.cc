@@ -29,7 +29,8 @@ absl::Status WriteText(const std::string& path, absl::string_view text) {
 }
 
 // The parts of a data directory (deploy/OPERATIONS.md).
-constexpr const char* kParts[] = {"jobs", "artifacts", "blobs", "work", "bundles", "LOCK"};
+constexpr const char* kParts[] = {"jobs",    "artifacts", "blobs", "work",
+                                  "bundles", "snapshots", "LOCK"};
 
 absl::Status CheckParts(const std::string& dir) {
   for (const char* part : kParts) {

@@ -22,6 +22,7 @@
 #include "rocksdb/options.h"
 #include "rocksdb/statistics.h"
 #include "rocksdb/table.h"
+#include "rocksdb/utilities/checkpoint.h"
 #include "rocksdb/write_batch.h"
 #include "server/jobs/committer.h"
 #include "server/jobs/service_error.h"
@@ -470,6 +471,17 @@ absl::StatusOr<size_t> RocksDbJobStore::Prune(absl::Time ended_before, size_t ma
     RETURN_IF_ERROR(impl_->Write(batch, /*sync=*/false, "prune"));
   }
   return pruned;
+}
+
+absl::Status RocksDbJobStore::Checkpoint(const std::string& path) {
+  rocksdb::Checkpoint* made = nullptr;
+  RETURN_IF_ERROR(FromRocks(rocksdb::Checkpoint::Create(impl_->db.get(), &made), "checkpoint"));
+  const std::unique_ptr<rocksdb::Checkpoint> checkpoint(made);
+  const MutexLock lock(impl_->write_mutex);
+  RETURN_IF_ERROR(FromRocks(checkpoint->CreateCheckpoint(path), "checkpoint"));
+  SyncedFile synced;
+  RETURN_IF_ERROR(synced.Open(path));
+  return synced.Write(impl_->db->GetLatestSequenceNumber());
 }
 
 absl::Status RocksDbJobStore::Probe() {

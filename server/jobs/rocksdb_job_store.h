@@ -55,6 +55,9 @@ class RocksDbJobStore : public JobStore {
   absl::Status ForEachLive(const std::function<absl::Status(LiveJob job)>& visit) const override;
   absl::StatusOr<size_t> Prune(absl::Time ended_before, size_t max_jobs) override;
 
+  // Makes a database of the present state in `path`, which must not exist: hard links where the
+  // file system allows. Whatever Apply had accepted before is in it. Writes wait meanwhile.
+  absl::Status Checkpoint(const std::string& path);
   // A synced write of nothing that matters: whether the store can be written.
   absl::Status Probe();
   // Synced writes of the log since Open: fewer than the calls of Apply where some shared one.
