@@ -379,6 +379,9 @@ void ReadArguments(int argc, const char* const* argv, Flags& flags, Problems& pr
       flags.help = true;
     } else {
       problems.Add("", UnknownOption(argument, name));
+      // The word behind it is its value, and no problem of its own.
+      const bool is_option = absl::StartsWith(name, "--") && !has_value;
+      if (is_option && i + 1 < argc && !absl::StartsWith(argv[i + 1], "-")) ++i;
     }
   }
 }

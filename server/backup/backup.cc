@@ -384,8 +384,8 @@ absl::StatusOr<CopiedFiles> WriteBackup(const BackupOptions& options, const std:
   } else {
     made = AskForSnapshot(options, path);
   }
-  absl::StatusOr<CopiedFiles> copied = made;
-  if (made.ok()) copied = CopySnapshot(path, target, options.version);
+  absl::StatusOr<CopiedFiles> copied =
+      made.ok() ? CopySnapshot(path, target, options.version) : absl::StatusOr<CopiedFiles>(made);
   fs::remove_all(path, error);
   return copied;
 }
