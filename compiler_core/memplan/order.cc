@@ -309,12 +309,16 @@ class Search {
 
 CommandOrder OrderForMemory(const CommandView& view, bool ports_in_data, int64_t max_nodes) {
   const Net net(view, ports_in_data);
+  CommandOrder result;
+  if (net.layers().size() > kMaxOrderedLayers) {
+    for (size_t i = 0; i < view.command_count; ++i) result.commands.push_back(i);
+    return result;
+  }
   Search search(net);
   State best = search.InGivenOrder();
-  CommandOrder result;
   result.given_peak_bytes = best.peak;
   result.is_optimal = best.peak == net.LowerBound();
-  if (!result.is_optimal && net.layers().size() <= kMaxOrderedLayers) {
+  if (!result.is_optimal) {
     std::optional<State> found = search.BestFirst(max_nodes);
     result.is_optimal = found.has_value();
     if (!found.has_value()) found = search.Beam();

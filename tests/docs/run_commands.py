@@ -44,8 +44,10 @@ PAGES = {
     "compiler_core/boxes/README.md": None,
     "client/python/README.md": None,
     "deploy/OPERATIONS.md": make_certificates,
+    "deploy/k8s/README.md": None,
     "proto/HTTP.md": None,
     "tests/fuzz/README.md": None,
+    "tests/oracle/published/README.md": None,
     "tests/oracle/qdq/README.md": None,
     "tests/oracle/tflite/README.md": None,
 }
