@@ -315,7 +315,7 @@ class JobService {
 
   mutable Mutex mutex_;
   std::unordered_map<std::string, std::shared_ptr<Entry>> entries_ NPUC_GUARDED_BY(mutex_);
-  // Jobs whose first write failed, so that they may be there or not.
+  // Jobs of which a failed write may be stored: their first one, or a lease that nobody has.
   std::set<std::string> unsure_ NPUC_GUARDED_BY(mutex_);
   std::map<ClaimId, std::shared_ptr<Run>> runs_ NPUC_GUARDED_BY(mutex_);
   // Leases that were given out.

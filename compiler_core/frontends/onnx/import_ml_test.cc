@@ -1,4 +1,4 @@
-// Operators of domain ai.onnx.ml; expected values are onnxruntime 1.17's.
+// Operators of domain ai.onnx.ml; expected values are computed by hand from their definitions.
 #include <string>
 #include <vector>
 
