@@ -478,14 +478,6 @@ int RunDaemon(int argc, const char* const* argv, const DaemonHooks& hooks) {
               << "token_sha256 (for the tenants file):   " << Sha256Hex(token) << "\n";
     return 0;
   }
-  if (flags->migrate) {
-    if (const absl::Status migrated = MigrateCluster(*flags); !migrated.ok()) {
-      std::cerr << "npucd: " << migrated.message() << "\n";
-      return 1;
-    }
-    std::cout << "the tables of npucd are there\n";
-    return 0;
-  }
   // The files that it makes hold models of tenants: its user's alone, whatever started it.
   umask(0077);
   if (!flags->serves()) return RunDataTask(*flags);

@@ -14,6 +14,7 @@
 #include "compiler_core/pipeline/compile.h"
 #include "server/auth/authenticator.h"
 #include "server/backup/backup.h"
+#include "server/job_home.h"
 
 namespace npuc::daemon {
 namespace {
@@ -46,6 +47,12 @@ int Check(const std::string& data_dir) {
   return report->beyond_repair == 0 ? kDone : kFailed;
 }
 
+int Migrate(const Flags& flags) {
+  if (const absl::Status migrated = MigrateCluster(flags); !migrated.ok()) return Fail(migrated);
+  std::cout << "the tables of npucd are there\n";
+  return kDone;
+}
+
 // The files that the flags name; the flags themselves are right.
 int CheckConfig(const Flags& flags) {
   std::vector<std::string> problems;
@@ -68,6 +75,7 @@ int CheckConfig(const Flags& flags) {
 }  // namespace
 
 int RunDataTask(const Flags& flags) {
+  if (flags.migrate) return Migrate(flags);
   if (flags.check_config) return CheckConfig(flags);
   if (!flags.check.empty()) return Check(flags.check);
   if (!flags.restore.empty()) {

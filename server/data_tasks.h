@@ -5,8 +5,8 @@
 
 namespace npuc::daemon {
 
-// Runs --backup, --restore, --check or --check-config in place of serving, with words for a person.
-// The exit code: 0 done; 1 it failed, or --check found jobs that cannot be read; 2
+// Runs --migrate, --backup, --restore, --check or --check-config in place of serving, with words
+// for a person. The exit code: 0 done; 1 it failed, or --check found jobs that cannot be read; 2
 // --check-config found a problem.
 int RunDataTask(const Flags& flags);
 

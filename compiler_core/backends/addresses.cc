@@ -105,18 +105,6 @@ class AddressReader {
   int problems_ = 0;
 };
 
-// Buffers of data_content in use, in the order of MemoryMapOf.
-std::vector<size_t> InUse(absl::Span<const Buffer> buffers, absl::Span<const LiveRange> ranges) {
-  std::vector<size_t> order;
-  for (size_t i = 0; i < buffers.size(); ++i) {
-    if (buffers[i].slot == Slot::kData && !ranges[i].empty()) order.push_back(i);
-  }
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return buffers[a].size_bytes > buffers[b].size_bytes;
-  });
-  return order;
-}
-
 std::string Shown(size_t number, const Buffer& buffer) {
   return absl::StrCat(number, " ('", Printable(buffer.name), "')");
 }
@@ -197,7 +185,7 @@ absl::Status TakeAddresses(const CompileRequest& request, absl::Span<const LiveR
                    ReadAll(*input->second.bytes, static_cast<int64_t>(kMaxAddressFileBytes)));
   AddressReader reader(input->second.name, diagnostics);
   const std::map<int, Entry> entries = reader.Read(text);
-  const std::vector<size_t> order = InUse(buffers, ranges);
+  const std::vector<size_t> order = BuffersInUse(buffers, ranges);
   if (order.size() > kMaxAddressBuffers || entries.size() != order.size()) {
     reader.Report(0,
                   absl::StrCat("the file has ", entries.size(), " buffers, and the model ",

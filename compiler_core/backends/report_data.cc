@@ -5,17 +5,25 @@
 
 namespace npuc {
 
+std::vector<size_t> BuffersInUse(absl::Span<const Buffer> buffers,
+                                 absl::Span<const LiveRange> ranges) {
+  std::vector<size_t> order;
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    if (buffers[i].slot == Slot::kData && !ranges[i].empty()) order.push_back(i);
+  }
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return buffers[a].size_bytes > buffers[b].size_bytes;
+  });
+  return order;
+}
+
 std::vector<BufferFigures> MemoryMapOf(absl::Span<const Buffer> buffers,
                                        absl::Span<const LiveRange> ranges) {
   std::vector<BufferFigures> map;
-  for (size_t i = 0; i < buffers.size(); ++i) {
+  for (const size_t i : BuffersInUse(buffers, ranges)) {
     const Buffer& buffer = buffers[i];
-    if (buffer.slot != Slot::kData || ranges[i].empty()) continue;
     map.push_back({buffer.name, buffer.offset_bytes, buffer.size_bytes, ranges[i]});
   }
-  std::stable_sort(map.begin(), map.end(), [](const BufferFigures& a, const BufferFigures& b) {
-    return a.size_bytes > b.size_bytes;
-  });
   return map;
 }
 

@@ -104,7 +104,10 @@ struct BufferFigures {
   int64_t size_bytes = 0;
   LiveRange range;
 };
-// The buffers of data_content in use, the largest first.
+// The indices of the buffers of data_content that are in use, the largest buffer first.
+std::vector<size_t> BuffersInUse(absl::Span<const Buffer> buffers,
+                                 absl::Span<const LiveRange> ranges);
+// These buffers, in the same order.
 std::vector<BufferFigures> MemoryMapOf(absl::Span<const Buffer> buffers,
                                        absl::Span<const LiveRange> ranges);
 

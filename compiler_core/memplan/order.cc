@@ -49,7 +49,26 @@ class Net {
     for (size_t i = 0; i < layers_.size(); ++i) {
       for (const int32_t buffer : layers_[i].buffers) touching_[buffer].push_back(i);
     }
-    if (layers_.size() <= kMaxOrderedLayers) FindDependences();
+  }
+
+  // Finds which layers wait for which; all below stands on it.
+  void FindDependences() {
+    std::set<std::pair<size_t, size_t>> pairs;
+    for (size_t i = 0; i < touching_.size(); ++i) {
+      const std::vector<size_t>& layers = touching_[i];
+      const bool compared = layers.size() <= kMaxComparedTouches;
+      for (size_t second = 1; second < layers.size(); ++second) {
+        for (size_t first = compared ? 0 : second - 1; first < second; ++first) {
+          if (!compared || MustKeepOrder(layers[first], layers[second], static_cast<int32_t>(i))) {
+            pairs.insert({layers[first], layers[second]});
+          }
+        }
+      }
+    }
+    for (const auto& [first, second] : pairs) {
+      layers_[first].behind.push_back(second);
+      layers_[second].before.push_back(first);
+    }
   }
 
   const std::vector<OrderedLayer>& layers() const { return layers_; }
@@ -151,25 +170,6 @@ class Net {
       }
     }
     return false;
-  }
-
-  void FindDependences() {
-    std::set<std::pair<size_t, size_t>> pairs;
-    for (size_t i = 0; i < touching_.size(); ++i) {
-      const std::vector<size_t>& layers = touching_[i];
-      const bool compared = layers.size() <= kMaxComparedTouches;
-      for (size_t second = 1; second < layers.size(); ++second) {
-        for (size_t first = compared ? 0 : second - 1; first < second; ++first) {
-          if (!compared || MustKeepOrder(layers[first], layers[second], static_cast<int32_t>(i))) {
-            pairs.insert({layers[first], layers[second]});
-          }
-        }
-      }
-    }
-    for (const auto& [first, second] : pairs) {
-      layers_[first].behind.push_back(second);
-      layers_[second].before.push_back(first);
-    }
   }
 
   const CommandView& view_;
@@ -308,12 +308,13 @@ class Search {
 }  // namespace
 
 CommandOrder OrderForMemory(const CommandView& view, bool ports_in_data, int64_t max_nodes) {
-  const Net net(view, ports_in_data);
+  Net net(view, ports_in_data);
   CommandOrder result;
   if (net.layers().size() > kMaxOrderedLayers) {
     for (size_t i = 0; i < view.command_count; ++i) result.commands.push_back(i);
     return result;
   }
+  net.FindDependences();
   Search search(net);
   State best = search.InGivenOrder();
   result.given_peak_bytes = best.peak;

@@ -123,8 +123,7 @@ absl::Status ImportRnn(LayerImporter& node) {
   ASSIGN_OR_RETURN(std::vector<ValueRef> steps,
                    RunRecurrent(node, cell, r.x, false, r.cont, state));
   for (ValueRef& step : steps) {
-    const Term product(
-        node, node.Emit("MatMul", {step, weight}, {{"transpose_a", false}, {"transpose_b", true}}));
+    const Term product = TimesTransposed(Term(node, step), weight);
     const Term sum = product + Term(node, bias);
     ASSIGN_OR_RETURN(step, Tanh(sum).value);
   }

@@ -8,12 +8,6 @@
 namespace npuc::frontend {
 namespace {
 
-Term Product(const Term& x, const ValueRef& weight) {
-  if (!x.value.ok()) return x;
-  return Term(*x.node, x.node->Emit("MatMul", {*x.value, weight},
-                                    {{"transpose_a", false}, {"transpose_b", true}}));
-}
-
 Term PlusBias(const Term& x, const ValueRef& bias) {
   return bias == nullptr ? x : x + Term(*x.node, bias);
 }
@@ -38,7 +32,7 @@ class Stepper {
     if (cell_.kind == RecurrentCell::Kind::kGru) {
       next = GruStep(x, h);
     } else {
-      const Term of_h = PlusBias(Product(h, cell_.hidden), cell_.hidden_bias);
+      const Term of_h = PlusBias(TimesTransposed(h, cell_.hidden), cell_.hidden_bias);
       next = cell_.function(x + of_h);
     }
     RETURN_IF_ERROR(next.value.status());
@@ -51,7 +45,7 @@ class Stepper {
   }
 
   Term GruStep(const Term& x, const Term& h) {
-    const Term of_h = PlusBias(Product(h, cell_.hidden), cell_.hidden_bias);
+    const Term of_h = PlusBias(TimesTransposed(h, cell_.hidden), cell_.hidden_bias);
     const auto gate = [&](int k) {
       const Term part = Gate(of_h, k);
       return cell_.gate(Gate(x, k) + part);
@@ -63,7 +57,7 @@ class Stepper {
       const int64_t begin = cell_.order[2] * hidden_;
       const absl::StatusOr<ValueRef> weight = node_.Sliced(cell_.hidden, 0, begin, hidden_);
       if (!weight.ok()) return Term(node_, weight.status());
-      reset = Product(r * h, *weight);
+      reset = TimesTransposed(r * h, *weight);
       if (cell_.hidden_bias != nullptr) reset = reset + Gate(Term(node_, cell_.hidden_bias), 2);
     }
     const Term candidate = cell_.function(Gate(x, 2) + reset);
@@ -76,7 +70,8 @@ class Stepper {
   }
 
   absl::StatusOr<RecurrentState> LstmStep(const Term& x, const RecurrentState& before) {
-    const Term of_h = PlusBias(Product(Term(node_, before.h), cell_.hidden), cell_.hidden_bias);
+    const Term of_h =
+        PlusBias(TimesTransposed(Term(node_, before.h), cell_.hidden), cell_.hidden_bias);
     const Term gates = x + of_h;
     const Term c(node_, before.c);
     const auto peep = [&](const Term& gate, int64_t k, const Term& state) {
@@ -129,6 +124,28 @@ absl::Status CheckShapes(const RecurrentCell& cell, const Shape& x, const Recurr
 
 }  // namespace
 
+std::optional<RecurrentCell> CellOfMode(absl::string_view mode,
+                                        const std::array<absl::string_view, 4>& modes) {
+  RecurrentCell cell;
+  if (mode == modes[0]) {
+    cell.kind = RecurrentCell::Kind::kLstm;  // i, f, g, o
+  } else if (mode == modes[1]) {
+    cell.kind = RecurrentCell::Kind::kGru;
+    cell.order = {1, 0, 2, 3};  // r, z, n
+  } else if (mode == modes[2]) {
+    cell.function = Relu;
+  } else if (mode != modes[3]) {
+    return std::nullopt;
+  }
+  return cell;
+}
+
+Term TimesTransposed(const Term& x, const ValueRef& weight) {
+  if (!x.value.ok()) return x;
+  return Term(*x.node, x.node->Emit("MatMul", {*x.value, weight},
+                                    {{"transpose_a", false}, {"transpose_b", true}}));
+}
+
 ValueRef ZeroState(Emitter& node, int64_t batch, int64_t hidden) {
   return node.MakeConstant(Tensor::Zeros({DType::kFloat32, {batch, hidden}}));
 }
@@ -142,7 +159,7 @@ absl::StatusOr<std::vector<ValueRef>> RunRecurrent(Emitter& node, const Recurren
   const int64_t batch = shape[1];
   // The operand's share of all steps is one matrix product.
   Term shares(node, node.Reshaped(x, {steps * batch, shape[2]}));
-  if (cell.input != nullptr) shares = Product(shares, cell.input);
+  if (cell.input != nullptr) shares = TimesTransposed(shares, cell.input);
   shares = PlusBias(shares, cell.input_bias);
   RETURN_IF_ERROR(shares.value.status());
   std::vector<ValueRef> results(static_cast<size_t>(steps));

@@ -3,9 +3,11 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "compiler_core/frontends/common/emitter.h"
 #include "compiler_core/frontends/common/term.h"
 
@@ -41,6 +43,14 @@ struct RecurrentCell {
 
   int64_t gates() const { return kind == Kind::kPlain ? 1 : kind == Kind::kGru ? 3 : 4; }
 };
+
+// The cell, without weights, that cuDNN's layers of a mode have; `modes` are the names of LSTM, GRU
+// and the plain ones of relu and tanh in a format. nullopt: the mode is none of them.
+std::optional<RecurrentCell> CellOfMode(absl::string_view mode,
+                                        const std::array<absl::string_view, 4>& modes);
+
+// x W^T. x: [rows, in]; weight: [columns, in].
+Term TimesTransposed(const Term& x, const ValueRef& weight);
 
 // [batch, hidden] each; c of an LSTM alone.
 struct RecurrentState {

@@ -6,6 +6,12 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "compiler_core/ir/graph/graph.h"
+#include "compiler_core/ops/op.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
 namespace npuc::frontend {
 
 // PyTorch's answers of a small recurrent layer (tests/oracle/recurrent): 3 steps, batch 2, 3
@@ -69,6 +75,27 @@ class RecurrentNumbers {
 
   int64_t next_ = 0;
 };
+
+// Runs an imported layer whose inputs are x, h and, of an LSTM, c, and whose outputs are y and the
+// states behind it: they must be those of the case.
+inline void ExpectCase(const RecurrentCase& of, const RecurrentNumbers& numbers,
+                       const Graph& graph) {
+  const Shape states = {of.states, RecurrentCase::kBatch, RecurrentCase::kUnits};
+  std::vector<Tensor> inputs = {
+      Tensor::FromFloats({RecurrentCase::kSteps, RecurrentCase::kBatch, RecurrentCase::kInput},
+                         numbers.x),
+      Tensor::FromFloats(states, numbers.h)};
+  if (!of.c.empty()) inputs.push_back(Tensor::FromFloats(states, numbers.c));
+  const absl::StatusOr<std::vector<Tensor>> results = RunReference(graph, inputs);
+  ASSERT_TRUE(results.ok()) << results.status();
+  std::vector<std::vector<float>> wanted = {of.y, of.h};
+  if (!of.c.empty()) wanted.push_back(of.c);
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    EXPECT_THAT((*results)[i].ToFloats(),
+                ::testing::Pointwise(::testing::FloatNear(1e-5f), wanted[i]))
+        << of.name << i;
+  }
+}
 
 }  // namespace npuc::frontend
 

@@ -26,16 +26,11 @@ struct Layers {
 absl::StatusOr<Layers> ReadLayers(NodeImporter& node) {
   Layers layers;
   ASSIGN_OR_RETURN(const std::string mode, node.StringOr("mode", ""));
-  if (mode == "lstm") {
-    layers.cell.kind = RecurrentCell::Kind::kLstm;  // i, f, g, o
-  } else if (mode == "gru") {
-    layers.cell.kind = RecurrentCell::Kind::kGru;
-    layers.cell.order = {1, 0, 2, 3};  // r, z, n
-  } else if (mode == "rnn_relu") {
-    layers.cell.function = frontend::Relu;
-  } else if (mode != "rnn_tanh") {
+  const auto cell = frontend::CellOfMode(mode, {"lstm", "gru", "rnn_relu", "rnn_tanh"});
+  if (!cell.has_value()) {
     return node.BadChoice("mode", mode, "lstm, gru, rnn_tanh and rnn_relu");
   }
+  layers.cell = *cell;
   ASSIGN_OR_RETURN(layers.hidden, node.RequiredInt("state_size"));
   ASSIGN_OR_RETURN(layers.count, node.RequiredInt("num_layers"));
   ASSIGN_OR_RETURN(const bool is_bidirectional, node.BoolOr("bidirectional", false));

@@ -15,26 +15,14 @@ using frontend::RecurrentStack;
 
 constexpr int64_t kMaxLayers = 64;
 
-absl::StatusOr<RecurrentCell> CellOfMode(OpImporter& node) {
-  RecurrentCell cell;
-  ASSIGN_OR_RETURN(const std::string mode, node.StringOr("mode", "RNN_TANH"));
-  if (mode == "LSTM") {
-    cell.kind = RecurrentCell::Kind::kLstm;  // i, f, g, o
-  } else if (mode == "GRU") {
-    cell.kind = RecurrentCell::Kind::kGru;
-    cell.order = {1, 0, 2, 3};  // r, z, n
-  } else if (mode == "RNN_RELU") {
-    cell.function = frontend::Relu;
-  } else if (mode != "RNN_TANH") {
-    return node.FailMode(absl::StrCat("mode ", mode), "use LSTM, GRU, RNN_TANH or RNN_RELU");
-  }
-  return cell;
-}
-
 // Operands: Input [steps, batch, in], PreState [layers * directions, batch, units] (of an LSTM h
 // and c), WeightList: W and R of each layer and direction, then their biases likewise.
 absl::Status ImportRnn(OpImporter& node) {
-  ASSIGN_OR_RETURN(const RecurrentCell cell, CellOfMode(node));
+  ASSIGN_OR_RETURN(const std::string mode, node.StringOr("mode", "RNN_TANH"));
+  const auto cell = frontend::CellOfMode(mode, {"LSTM", "GRU", "RNN_RELU", "RNN_TANH"});
+  if (!cell.has_value()) {
+    return node.FailMode(absl::StrCat("mode ", mode), "use LSTM, GRU, RNN_TANH or RNN_RELU");
+  }
   ASSIGN_OR_RETURN(const int64_t count, node.IntOr("num_layers", 1));
   ASSIGN_OR_RETURN(const bool is_bidirectional, node.BoolOr("is_bidirec", false));
   const size_t directions = is_bidirectional ? 2 : 1;
@@ -44,7 +32,7 @@ absl::Status ImportRnn(OpImporter& node) {
   }
   const std::vector<ValueRef> weights = node.All("WeightList");
   const std::vector<ValueRef> states = node.All("PreState");
-  const bool has_cell = cell.kind == RecurrentCell::Kind::kLstm;
+  const bool has_cell = cell->kind == RecurrentCell::Kind::kLstm;
   if (count < 1 || count > kMaxLayers || states.size() != (has_cell ? 2u : 1u) ||
       weights.size() != 4 * directions * static_cast<size_t>(count)) {
     return absl::InvalidArgumentError(absl::StrCat(count, " layers with ", weights.size(),
@@ -56,7 +44,7 @@ absl::Status ImportRnn(OpImporter& node) {
     for (size_t d = 0; d < directions; ++d) {
       const size_t at = 2 * (i * directions + d);
       const size_t biases = at + weights.size() / 2;
-      layer.push_back(cell);
+      layer.push_back(*cell);
       layer.back().input = weights[at];
       layer.back().hidden = weights[at + 1];
       layer.back().input_bias = weights[biases];

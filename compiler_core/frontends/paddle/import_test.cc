@@ -450,17 +450,7 @@ TEST(PaddleImportTest, RnnsAreThoseOfPyTorch) {
     if (is_lstm) b.Output("c1");
     const Imported net = Import(b.Program(), b.Parameters());
     ASSERT_TRUE(net.graph.ok()) << c.name << net.text;
-    std::vector<Tensor> inputs = {Tensor::FromFloats({3, 2, 3}, numbers.x),
-                                  Tensor::FromFloats({c.states, 2, 2}, numbers.h)};
-    if (is_lstm) inputs.push_back(Tensor::FromFloats({c.states, 2, 2}, numbers.c));
-    const absl::StatusOr<std::vector<Tensor>> results = RunReference(*net.graph, inputs);
-    ASSERT_TRUE(results.ok()) << results.status();
-    const auto expect = [&](size_t i, const std::vector<float>& wanted) {
-      EXPECT_THAT((*results)[i].ToFloats(), Pointwise(FloatNear(1e-5f), wanted)) << c.name << i;
-    };
-    expect(0, c.y);
-    expect(1, c.h);
-    if (is_lstm) expect(2, c.c);
+    frontend::ExpectCase(c, numbers, *net.graph);
   }
 }
 

@@ -8,6 +8,7 @@
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/base/yaml_tree.h"
+#include "compiler_core/quant/data/form_yaml.h"
 
 namespace npuc {
 namespace {
@@ -16,12 +17,6 @@ using Kind = ConfigNode::Kind;
 
 constexpr double kMost = 1e6;  // of a mean or a scale
 constexpr size_t kChannels = 3;
-
-absl::Status Wrong(const ConfigNode& key, const ConfigNode& value, absl::string_view allowed) {
-  return absl::InvalidArgumentError(absl::StrCat("line ", key.line, ": ", Printable(key.text, 80),
-                                                 " takes ", allowed, ", found ",
-                                                 DescribeNode(value)));
-}
 
 std::optional<double> NumberOf(const ConfigNode& node) {
   double number = 0;
@@ -37,11 +32,12 @@ absl::StatusOr<std::vector<double>> NumbersOf(const ConfigNode& key, const Confi
   const std::string allowed = absl::StrCat("a number or a list of 3, each from -1e6 to 1e6",
                                            may_be_zero ? "" : " and not 0");
   const bool is_list = value.kind == Kind::kSequence;
-  if (is_list && value.items.size() != kChannels) return Wrong(key, value, allowed);
+  if (is_list && value.items.size() != kChannels) return WrongFormValue(key, value, allowed);
   std::vector<double> numbers;
   for (size_t i = 0; i < (is_list ? kChannels : 1); ++i) {
     const std::optional<double> number = NumberOf(is_list ? value.items[i] : value);
-    if (!number.has_value() || (!may_be_zero && *number == 0)) return Wrong(key, value, allowed);
+    if (!number.has_value() || (!may_be_zero && *number == 0))
+      return WrongFormValue(key, value, allowed);
     numbers.push_back(*number);
   }
   return numbers;
@@ -52,7 +48,7 @@ absl::StatusOr<bool> IsSecond(const ConfigNode& key, const ConfigNode& value,
                               absl::string_view first, absl::string_view second) {
   if (value.kind == Kind::kScalar && value.text == first) return false;
   if (value.kind == Kind::kScalar && value.text == second) return true;
-  return Wrong(key, value, absl::StrCat(first, " or ", second));
+  return WrongFormValue(key, value, absl::StrCat(first, " or ", second));
 }
 
 absl::Status ReadOne(const ConfigNode& key, const ConfigNode& value, PictureForm& form) {
@@ -82,21 +78,10 @@ absl::Status ReadOne(const ConfigNode& key, const ConfigNode& value, PictureForm
 }  // namespace
 
 absl::StatusOr<PictureForm> PictureFormFromYaml(absl::string_view text) {
-  Diagnostics found;
-  const std::optional<ConfigNode> root = ParseConfigYaml(text, kPictureFormFile, found);
-  if (!root.has_value() || found.has_errors()) {
-    const std::string problem =
-        found.list().empty() ? "it is empty" : std::string(found.list()[0].message);
-    return absl::InvalidArgumentError(absl::StrCat("not usable: ", problem));
-  }
-  if (root->kind != Kind::kMapping) {
-    return absl::InvalidArgumentError(absl::StrCat("it holds ", DescribeNode(*root),
-                                                   "; a mapping is needed, such as mean: 127.5"));
-  }
   PictureForm form;
-  for (size_t i = 0; i + 1 < root->items.size(); i += 2) {
-    RETURN_IF_ERROR(ReadOne(root->items[i], root->items[i + 1], form));
-  }
+  RETURN_IF_ERROR(ReadFormYaml(
+      text, kPictureFormFile, "mean: 127.5",
+      [&](const ConfigNode& key, const ConfigNode& value) { return ReadOne(key, value, form); }));
   return form;
 }
 

@@ -1,7 +1,6 @@
 #include "compiler_core/quant/data/sound_form.h"
 
 #include <cmath>
-#include <optional>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -9,6 +8,7 @@
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/base/yaml_tree.h"
+#include "compiler_core/quant/data/form_yaml.h"
 
 namespace npuc {
 namespace {
@@ -58,9 +58,7 @@ class FormReader {
 
  private:
   absl::Status Wrong(const std::string& allowed) const {
-    return absl::InvalidArgumentError(absl::StrCat("line ", key_->line, ": ",
-                                                   Printable(key_->text, 80), " takes ", allowed,
-                                                   ", found ", DescribeNode(*value_)));
+    return WrongFormValue(*key_, *value_, allowed);
   }
   bool IsPlain() const { return value_->kind == Kind::kScalar && value_->plain; }
 
@@ -120,22 +118,11 @@ absl::Status Check(const SoundForm& form) {
 }  // namespace
 
 absl::StatusOr<SoundForm> SoundFormFromYaml(absl::string_view text) {
-  Diagnostics found;
-  const std::optional<ConfigNode> root = ParseConfigYaml(text, kSoundFormFile, found);
-  if (!root.has_value() || found.has_errors()) {
-    const std::string problem =
-        found.list().empty() ? "it is empty" : std::string(found.list()[0].message);
-    return absl::InvalidArgumentError(absl::StrCat("not usable: ", problem));
-  }
-  if (root->kind != Kind::kMapping) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "it holds ", DescribeNode(*root), "; a mapping is needed, such as features: mfcc"));
-  }
   SoundForm form;
   FormReader reader(form);
-  for (size_t i = 0; i + 1 < root->items.size(); i += 2) {
-    RETURN_IF_ERROR(reader.Read(root->items[i], root->items[i + 1]));
-  }
+  RETURN_IF_ERROR(ReadFormYaml(
+      text, kSoundFormFile, "features: mfcc",
+      [&](const ConfigNode& key, const ConfigNode& value) { return reader.Read(key, value); }));
   RETURN_IF_ERROR(Check(form));
   return form;
 }

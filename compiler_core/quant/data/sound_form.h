@@ -48,12 +48,14 @@ absl::StatusOr<SoundForm> SoundFormFromYaml(absl::string_view text);
 
 // Writes a sound as a sample of an input of out.size() values: its samples, or the features of each
 // frame after those of the frame before.
-//   spectrum  the size of the discrete Fourier transform of window_form * frame, fft / 2 + 1
-//   numbers power     its square mel       sums of the power under `mels` triangles whose feet are
-//   at equal distances on the
-//             scale 1127 ln(1 + f / 700), their tops 1 (as tf.signal.linear_to_mel_weight_matrix)
-//   mfcc      the orthonormal DCT-II of the logarithm of mel (ln where log is none), its first
-//             `coefficients`
+// - spectrum: the size of the discrete Fourier transform of window_form * frame, fft / 2 + 1
+// numbers.
+// - power: its square.
+// - mel: sums of the power under `mels` triangles whose feet are at equal distances on the scale
+//   1127 ln(1 + f / 700), their tops 1 (as tf.signal.linear_to_mel_weight_matrix).
+// - mfcc: the orthonormal DCT-II of the logarithm of mel (ln where log is none), its first
+//   `coefficients`.
+//
 // and of the first three `log`: the logarithm of what is at least `floor`; db is 10 log10 of power
 // and mel, 20 log10 of the spectrum. Windows are periodic. INVALID_ARGUMENT where the sound does
 // not fit, saying what would.
