@@ -74,8 +74,8 @@ absl::StatusOr<ModelInspection> InspectModel(const InspectRequest& request,
                                              Diagnostics& diagnostics);
 
 // The family that a config is best made for: one that compiles, before those that need calibration
-// data, and these before those that need shapes. Of several that compile, one whose memory holds the
-// model, then one that computes with a quantized model's own integers; the first of equal ones.
+// data, and these before those that need shapes. Of several that compile, one whose memory holds
+// the model, then one that computes with a quantized model's own integers; the first of equal ones.
 // Null: none takes the model.
 const CoreVerdict* BestVerdict(const ModelInspection& inspection);
 

@@ -22,7 +22,7 @@ MIN_GRACE_SECONDS = 30
 def flags_of_npucd():
     with open(os.path.join(ROOT, "server", "flags.cc"), encoding="utf-8") as f:
         text = f.read()
-    tables = text[text.index("kValueOptions"):text.index("kUnsupported")]
+    tables = text[text.index("kValueOptions"):text.index("kOfACall")]
     return set(re.findall(r'"(--[a-z-]+)"', tables))
 
 
