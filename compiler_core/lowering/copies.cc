@@ -84,23 +84,6 @@ void ForEachOperand(Command& command, const Visit& visit) {
   }
 }
 
-// The input buffer that each output buffer's struct member may lie over, by output buffer; -1:
-// none.
-std::vector<int32_t> StatesUnderOutputs(const Program& program) {
-  std::vector<int32_t> inputs;
-  std::vector<int32_t> under(program.buffers.size(), -1);
-  for (size_t i = 0; i < program.buffers.size(); ++i) {
-    if (program.buffers[i].slot == Slot::kInput) inputs.push_back(static_cast<int32_t>(i));
-  }
-  size_t output = 0;  // buffers of outputs come in their order
-  for (size_t i = 0; i < program.buffers.size() && output < program.outputs.size(); ++i) {
-    if (program.buffers[i].slot != Slot::kOutput) continue;
-    const int state = program.outputs[output++].state_input;
-    if (state >= 0 && static_cast<size_t>(state) < inputs.size()) under[i] = inputs[state];
-  }
-  return under;
-}
-
 class CopyDropper {
  public:
   explicit CopyDropper(Program& program)

@@ -43,7 +43,7 @@ bool MustKeepOrder(const OrderedLayer::Touch& a, const OrderedLayer::Touch& b) {
 // The layers, what waits for what, and how many bytes are alive once a set of layers is done.
 class Net {
  public:
-  Net(const CommandView& view, bool ports_in_data) : view_(view), ports_in_data_(ports_in_data) {
+  Net(const CommandView& view, const OrderRules& rules) : view_(view), rules_(rules) {
     for (size_t i = 0; i < view.command_count; ++i) Take(i);
     touching_.resize(view.buffers.size());
     for (size_t i = 0; i < layers_.size(); ++i) {
@@ -65,6 +65,9 @@ class Net {
         }
       }
     }
+    for (size_t i = 0; rules_.last_stays && i + 1 < layers_.size(); ++i) {
+      pairs.insert({i, layers_.size() - 1});
+    }
     for (const auto& [first, second] : pairs) {
       layers_[first].behind.push_back(second);
       layers_[second].before.push_back(first);
@@ -81,7 +84,11 @@ class Net {
     const bool ended = slot != Slot::kOutput && std::all_of(layers.begin(), layers.end(), is_done);
     return begun && !ended;
   }
-  int64_t SizeOf(int32_t buffer) const { return view_.buffers[buffer].size_bytes; }
+  // Of the memory that an order can save.
+  int64_t SizeOf(int32_t buffer) const {
+    const bool counts = view_.buffers[buffer].slot == Slot::kData || rules_.ports_in_data;
+    return counts ? view_.buffers[buffer].size_bytes : 0;
+  }
 
   int64_t AliveAtStart() const {
     int64_t bytes = 0;
@@ -137,12 +144,6 @@ class Net {
     });
   }
 
-  bool IsPlaced(const Operand& operand) const {
-    if (!operand.present()) return false;
-    const Slot slot = view_.buffers[static_cast<size_t>(operand.buffer.value())].slot;
-    return slot == Slot::kData || (slot != Slot::kWeight && ports_in_data_);
-  }
-
   void Take(size_t command) {
     if (layers_.empty() || view_.node(command) != view_.node(layers_.back().first)) {
       layers_.emplace_back().first = command;
@@ -150,15 +151,26 @@ class Net {
     OrderedLayer& layer = layers_.back();
     layer.end = command + 1;
     for (const Access& access : view_.accesses(command)) {
-      if (!IsPlaced(access.operand)) continue;
-      const int32_t buffer = access.operand.buffer.value();
+      if (!access.operand.present()) continue;
+      const auto buffer = static_cast<size_t>(access.operand.buffer.value());
+      if (view_.buffers[buffer].slot == Slot::kWeight) continue;
       const int64_t begin = access.operand.offset_bytes;
       const bool known = access.size_bytes != Access::kUnknown;
-      layer.touches.push_back({buffer, known ? begin : 0,
-                               known ? begin + access.size_bytes : SizeOf(buffer), access.writes});
-      if (std::find(layer.buffers.begin(), layer.buffers.end(), buffer) == layer.buffers.end()) {
-        layer.buffers.push_back(buffer);
+      Touch({access.operand.buffer.value(), known ? begin : 0,
+             known ? begin + access.size_bytes : view_.buffers[buffer].size_bytes, access.writes},
+            layer);
+      const int32_t under = buffer < rules_.lies_over.size() ? rules_.lies_over[buffer] : -1;
+      if (access.writes && under >= 0) {
+        Touch({under, 0, view_.buffers[under].size_bytes, /*writes=*/true}, layer);
       }
+    }
+  }
+
+  static void Touch(const OrderedLayer::Touch& touch, OrderedLayer& layer) {
+    layer.touches.push_back(touch);
+    if (std::find(layer.buffers.begin(), layer.buffers.end(), touch.buffer) ==
+        layer.buffers.end()) {
+      layer.buffers.push_back(touch.buffer);
     }
   }
 
@@ -173,7 +185,7 @@ class Net {
   }
 
   const CommandView& view_;
-  const bool ports_in_data_;
+  const OrderRules& rules_;
   std::vector<OrderedLayer> layers_;
   std::vector<std::vector<size_t>> touching_;  // by buffer: the layers, ascending
 };
@@ -307,8 +319,8 @@ class Search {
 
 }  // namespace
 
-CommandOrder OrderForMemory(const CommandView& view, bool ports_in_data, int64_t max_nodes) {
-  Net net(view, ports_in_data);
+CommandOrder OrderForMemory(const CommandView& view, const OrderRules& rules, int64_t max_nodes) {
+  Net net(view, rules);
   CommandOrder result;
   if (net.layers().size() > kMaxOrderedLayers) {
     for (size_t i = 0; i < view.command_count; ++i) result.commands.push_back(i);
@@ -363,7 +375,8 @@ absl::StatusOr<MemoryPlanResult> PlanTheBetter(const CommandOrder& order, const 
 }  // namespace
 
 absl::StatusOr<MemoryPlanResult> PlanInBestOrder(Program& program, int64_t alignment_bytes) {
-  // An operator's commands are one layer: only the first of them waits for what is before.
+  // An operator's commands are one layer: only the first of them waits for what is before. The last
+  // one stays, since a stream must end with a vector command.
   std::vector<std::string> operators;
   int count = 0;
   for (const Command& command : program.commands) {
@@ -373,7 +386,7 @@ absl::StatusOr<MemoryPlanResult> PlanInBestOrder(Program& program, int64_t align
   const auto layer = [&](size_t i) -> absl::string_view { return operators[i]; };
   const CommandOrder order =
       OrderForMemory({absl::MakeSpan(program.buffers), program.commands.size(), accesses, layer},
-                     /*ports_in_data=*/false);
+                     {.last_stays = true, .lies_over = StatesUnderOutputs(program)});
   return PlanTheBetter(
       order, [&](Program& one) { return PlanMemory(one, alignment_bytes); }, program);
 }
@@ -382,8 +395,9 @@ absl::StatusOr<MemoryPlanResult> PlanInBestOrder(integer::Program& program, int6
                                                  bool ports_in_data) {
   const auto accesses = [&](size_t i) { return integer::AccessesOf(program.commands[i].body); };
   const auto layer = [&](size_t i) -> absl::string_view { return program.commands[i].layer; };
-  const CommandOrder order = OrderForMemory(
-      {absl::MakeSpan(program.buffers), program.commands.size(), accesses, layer}, ports_in_data);
+  const CommandOrder order =
+      OrderForMemory({absl::MakeSpan(program.buffers), program.commands.size(), accesses, layer},
+                     {.ports_in_data = ports_in_data});
   return PlanTheBetter(
       order,
       [&](integer::Program& one) { return PlanMemoryByRows(one, alignment_bytes, ports_in_data); },

@@ -20,15 +20,22 @@ struct CommandOrder {
   int64_t nodes = 0;        // orders begun, by the set of layers that are done
 };
 
+// What an order must keep beside the dependences of the commands.
+struct OrderRules {
+  bool ports_in_data = false;  // as PlanMemoryByRows has it; else ports take no memory
+  bool last_stays = false;     // the last layer's commands come last
+  // By buffer: another one whose memory it may lie over, as StatesUnderOutputs has it; -1: none.
+  std::vector<int32_t> lies_over = {};
+};
+
 // Looks for the order in which the fewest bytes are alive. The commands of a layer (view.node) that
 // follow each other stay together; commands that touch the same bytes, one of them to write, keep
 // their order. Best-first search over the sets of layers that are done, which finds the best order
 // and proves it within `max_nodes`; beyond, the best of a beam search. Counts nodes, never time.
-// ports_in_data: as PlanMemoryByRows has it. Programs of more than kMaxOrderedLayers layers stay as
-// they are.
+// Programs of more than kMaxOrderedLayers layers stay as they are.
 inline constexpr size_t kMaxOrderedLayers = 1024;
 inline constexpr int64_t kOrderNodes = 4'000;
-CommandOrder OrderForMemory(const CommandView& view, bool ports_in_data,
+CommandOrder OrderForMemory(const CommandView& view, const OrderRules& rules,
                             int64_t max_nodes = kOrderNodes);
 
 // Plans the commands as they are and, where another order may need less memory, in that order, too;

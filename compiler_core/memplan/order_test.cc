@@ -44,8 +44,10 @@ struct Sketch {
     return OrderForMemory(
         {absl::MakeSpan(buffers), commands.size(), [this](size_t i) { return commands[i]; },
          [this](size_t i) -> absl::string_view { return names[i]; }},
-        /*ports_in_data=*/true, max_nodes);
+        rules, max_nodes);
   }
+
+  OrderRules rules = {.ports_in_data = true};
 };
 
 // Bytes alive behind each command, counted from first and last use: by another way than Net's.
@@ -137,6 +139,57 @@ TEST(OrderForMemoryTest, CommandsOfALayerStayTogether) {
   EXPECT_EQ(net.Order().peak_bytes, 2000);
   net.names[1] = "another";
   EXPECT_EQ(net.Order().peak_bytes, 1010);
+}
+
+// Two wide values, and the commands that shrink them behind both.
+struct Branches : Sketch {
+  Branches() {
+    buffers[0].size_bytes = 10;
+    wide_a = Add(1000);
+    wide_b = Add(1000);
+    Command({0}, wide_a);
+    Command({0}, wide_b);
+  }
+  int32_t wide_a, wide_b;
+};
+
+TEST(OrderForMemoryTest, TheLastLayerStaysLastWhereItMust) {
+  Branches net;
+  net.buffers[1].size_bytes = 20;
+  net.Command({net.wide_b}, 1, 0, 10);
+  net.Command({net.wide_a}, 1, 10, 10);
+  EXPECT_EQ(net.Order().peak_bytes, 1020);
+  net.rules.last_stays = true;
+  const CommandOrder order = net.Order();
+  EXPECT_EQ(order.peak_bytes, 1020);
+  EXPECT_THAT(order.commands, ElementsAre(1, 2, 0, 3));
+}
+
+// The second command writes over what the first one stored, in a port that takes no memory.
+TEST(OrderForMemoryTest, WritesOfOnePortKeepTheirOrder) {
+  Branches net;
+  net.buffers[1].size_bytes = 10;
+  net.rules.ports_in_data = false;
+  net.Command({net.wide_b}, 1);
+  net.Command({net.wide_a}, 1, 0, 5);
+  EXPECT_THAT(net.Order().commands, ElementsAre(1, 2, 0, 3));
+}
+
+// An application may lay the state's output over the next frame's input.
+TEST(OrderForMemoryTest, AStateIsWrittenBehindTheCommandsThatReadIt) {
+  Branches net;
+  const int32_t state = net.Add(10, Slot::kInput);
+  net.buffers[1].size_bytes = 10;
+  net.rules.ports_in_data = false;
+  const int32_t small_a = net.Add(500), small_b = net.Add(10);
+  net.Command({net.wide_a, state}, small_a);
+  net.Command({net.wide_b}, 1);
+  net.Command({net.wide_b}, small_b);
+  net.Command({small_a, small_b}, net.Add(10));
+  EXPECT_THAT(net.Order().commands, ElementsAre(1, 3, 4, 0, 2, 5));
+  net.rules.lies_over.assign(net.buffers.size(), -1);
+  net.rules.lies_over[1] = state;
+  EXPECT_THAT(net.Order().commands, ElementsAre(0, 2, 1, 3, 4, 5));
 }
 
 // Random nets whose results may be parts of one buffer, as those of a concatenation are.

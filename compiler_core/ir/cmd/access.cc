@@ -137,6 +137,21 @@ std::vector<Access> AccessesOf(const Command& command) {
   return out;
 }
 
+std::vector<int32_t> StatesUnderOutputs(const Program& program) {
+  std::vector<int32_t> inputs;
+  std::vector<int32_t> under(program.buffers.size(), -1);
+  for (size_t i = 0; i < program.buffers.size(); ++i) {
+    if (program.buffers[i].slot == Slot::kInput) inputs.push_back(static_cast<int32_t>(i));
+  }
+  size_t output = 0;  // buffers of outputs come in their order
+  for (size_t i = 0; i < program.buffers.size() && output < program.outputs.size(); ++i) {
+    if (program.buffers[i].slot != Slot::kOutput) continue;
+    const int state = program.outputs[output++].state_input;
+    if (state >= 0 && static_cast<size_t>(state) < inputs.size()) under[i] = inputs[state];
+  }
+  return under;
+}
+
 int64_t WorkOf(const Command& command) {
   if (const auto* v = std::get_if<VectorCommand>(&command.body)) {
     return int64_t{1} * v->extents[0] * v->extents[1] * v->extents[2];

@@ -38,6 +38,10 @@ struct Access {
 // The operands that are present, reads before writes. Pure; any field values are accepted.
 std::vector<Access> AccessesOf(const Command& command);
 
+// The input buffer that each output buffer's struct member may lie over, by output buffer; -1:
+// none. Applications may lay the output struct over the next frame's states.
+std::vector<int32_t> StatesUnderOutputs(const Program& program);
+
 // Elements that the command computes, counting each multiply-add of matrix and convolution
 // commands; 0 for raw commands that are not understood. At most 2^57.
 int64_t WorkOf(const Command& command);
