@@ -33,6 +33,15 @@ extern const Method<v1::RequeueJobsRequest, v1::RequeueJobsResponse> kRequeueJob
 extern const Method<v1::ListTenantsRequest, v1::ListTenantsResponse> kListTenants;
 extern const Method<v1::GetUsageRequest, v1::GetUsageResponse> kGetUsage;
 
+template <typename Visit>
+void ForEachAdminMethod(Visit visit) {
+  visit(kSetDispatch);
+  visit(kCancelJobs);
+  visit(kRequeueJobs);
+  visit(kListTenants);
+  visit(kGetUsage);
+}
+
 // Adds to what the tenant used today, where that is kept.
 void CountUsage(const ApiDependencies& deps, absl::string_view tenant,
                 const executor::Usage& usage);

@@ -63,6 +63,22 @@ extern const Method<v1::ListOperatorsRequest, v1::ListOperatorsResponse> kListOp
 // UploadBlob with a stream of one message.
 extern const Method<v1::UploadBlobRequest, v1::UploadBlobResponse> kUploadChunk;
 
+// Calls visit(method) with each of the above. HTTP's routes follow from it.
+template <typename Visit>
+void ForEachMethod(Visit visit) {
+  visit(kCreateCompileJob);
+  visit(kGetCompileJob);
+  visit(kListCompileJobs);
+  visit(kCancelCompileJob);
+  visit(kInspectModel);
+  visit(kFindMissingBlobs);
+  visit(kQueryUpload);
+  visit(kGetServerInfo);
+  visit(kGetCaller);
+  visit(kListOperators);
+  visit(kUploadChunk);
+}
+
 // DownloadArtifact, up to the bytes, which are Downloads::Read's. Its right is kRead.
 absl::StatusOr<std::unique_ptr<cache::ArtifactReader>> OpenArtifact(
     const ApiDependencies& deps, const auth::Caller& caller,

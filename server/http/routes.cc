@@ -269,22 +269,9 @@ void AddUnary(const api::Method<Request, Response>& method, std::vector<Route>& 
 
 std::vector<Route> MakeRoutes() {
   std::vector<Route> routes;
-  AddUnary(api::kCreateCompileJob, routes);
-  AddUnary(api::kListCompileJobs, routes);
-  AddUnary(api::kGetCompileJob, routes);
-  AddUnary(api::kCancelCompileJob, routes);
-  AddUnary(api::kInspectModel, routes);
-  AddUnary(api::kFindMissingBlobs, routes);
-  AddUnary(api::kQueryUpload, routes);
-  AddUnary(api::kUploadChunk, routes);
-  AddUnary(api::kGetServerInfo, routes);
-  AddUnary(api::kGetCaller, routes);
-  AddUnary(api::kListOperators, routes);
-  AddUnary(api::kSetDispatch, routes);
-  AddUnary(api::kCancelJobs, routes);
-  AddUnary(api::kRequeueJobs, routes);
-  AddUnary(api::kGetUsage, routes);
-  AddUnary(api::kListTenants, routes);
+  const auto add = [&routes](const auto& method) { AddUnary(method, routes); };
+  api::ForEachMethod(add);
+  api::ForEachAdminMethod(add);
   AddRoutes(*v1::WatchCompileJobRequest::descriptor(), "WatchCompileJob", auth::Right::kRead,
             WatchJob, routes);
   AddRoutes(*v1::DownloadArtifactRequest::descriptor(), "DownloadArtifact", auth::Right::kRead,

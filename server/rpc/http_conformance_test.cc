@@ -11,6 +11,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <regex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "absl/strings/str_split.h"
 #include "compiler_core/base/digest.h"
 #include "gmock/gmock.h"
+#include "npuc/rpc/http.pb.h"
 #include "server/http/event_streams.h"
 #include "server/http/gateway.h"
 #include "server/rpc/rpc_test_util.h"
@@ -585,6 +587,31 @@ std::string Raw(int port, const std::string& request) {
   }
   close(fd);
   return answer;
+}
+
+TEST_F(HttpTest, EachRouteOfTheProtosIsServed) {
+  size_t routes = 0;
+  for (const char* const file : {"blob", "compile", "server_info", "admin"}) {
+    const auto* const proto = google::protobuf::DescriptorPool::generated_pool()->FindFileByName(
+        absl::StrCat("npuc/v1/", file, ".proto"));
+    ASSERT_NE(proto, nullptr) << file;
+    for (int s = 0; s < proto->service_count(); ++s) {
+      for (int m = 0; m < proto->service(s)->method_count(); ++m) {
+        const auto* const method = proto->service(s)->method(m);
+        for (const rpc::HttpRoute& route : method->options().GetRepeatedExtension(rpc::http)) {
+          const std::string path = std::regex_replace(route.path(), std::regex("\\{[^}]*\\}"), "x");
+          const auto result = client_->Delete(path);  // which no route has, so that nothing runs
+          ASSERT_TRUE(result) << path;
+          const std::vector<std::string> allowed =
+              absl::StrSplit(result->get_header_value("Allow"), ", ");
+          EXPECT_THAT(allowed, ::testing::Contains(route.method()))
+              << method->full_name() << ": is it in ForEachMethod or ForEachAdminMethod?";
+          ++routes;
+        }
+      }
+    }
+  }
+  EXPECT_GT(routes, 15);
 }
 
 TEST_F(HttpTest, WhatIsNotValidHttpIsTyped) {
