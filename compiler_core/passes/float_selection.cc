@@ -446,6 +446,28 @@ class Selector {
     return compose.Reshaped(picked, type(node.outputs[0]).shape);
   }
 
+  // The largest along an axis, which stays with size 1. A pool keeps an integer core's scale, so
+  // that the largest is stored as the same integer as the value that it is; a ReduceMax has its
+  // own.
+  ValueId Largest(ValueId x, size_t axis, Composer& compose) {
+    Shape shape = compose.ShapeOf(x);
+    const int64_t n = shape[axis];
+    if (!options_.narrows_differences) {
+      return compose.Add(
+          Op::kReduceMax, {x},
+          {{"axes", std::vector<int64_t>{static_cast<int64_t>(axis)}}, {"keep_dims", true}});
+    }
+    const auto middle = shape.begin() + static_cast<int64_t>(axis);
+    const int64_t before = ElementCount(Shape(shape.begin(), middle));
+    const int64_t behind = ElementCount(Shape(middle + 1, shape.end()));
+    const ValueId pooled = compose.Add(Op::kMaxPool, {compose.Reshaped(x, {before, n, 1, behind})},
+                                       {{"kernel", std::vector<int64_t>{n, 1}},
+                                        {"strides", std::vector<int64_t>{1, 1}},
+                                        {"pads", std::vector<int64_t>{0, 0, 0, 0}}});
+    shape[axis] = 1;
+    return compose.Reshaped(pooled, shape);
+  }
+
   ValueId ComposedArgMax(const std::vector<ValueId>& operands, const Node& node,
                          Composer& compose) {
     const ValueId x = node.inputs[0];
@@ -455,14 +477,8 @@ class Selector {
     const int64_t axis = stated < 0 ? stated + rank : stated;
     const int64_t n = shape[static_cast<size_t>(axis)];
     if (!FitsIndex(node, n)) return {};
-    if (options_.narrows_differences && !IsWholeType(type(operands[0]).dtype)) {
-      Refuse(node,
-             "the position of the largest value, which the core stores with another rounding "
-             "than the values that it is compared with");
-      return {};
-    }
     const AttrMap along = {{"axes", std::vector<int64_t>{axis}}, {"keep_dims", true}};
-    const ValueId most = compose.Add(Op::kReduceMax, {x}, along);
+    const ValueId most = Largest(x, static_cast<size_t>(axis), compose);
     const ValueId holds = IsWholeType(type(operands[0]).dtype)
                               ? compose.AtMost(Difference(most, x, compose), 0)
                               : compose.OneMinus(compose.Greater(most, x));

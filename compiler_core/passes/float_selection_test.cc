@@ -31,10 +31,9 @@ Tensor Drawn(const TensorType& type, std::mt19937& rng) {
 }
 
 // The graph and its form in floats give equal numbers.
-void ExpectSame(const std::string& body, bool also_narrow = true) {
+void ExpectSame(const std::string& body) {
   const Graph graph = Parsed(body);
   for (const bool narrow : {false, true}) {
-    if (narrow && !also_narrow) continue;
     const auto selection = SelectInFloats(graph, {.narrows_differences = narrow});
     ASSERT_TRUE(selection.ok()) << selection.status();
     ASSERT_THAT(selection->refusals, testing::IsEmpty());
@@ -135,14 +134,13 @@ TEST(FloatSelectionTest, FindsTheFirstLargest) {
     for (const int axis : {0, 1, -1}) {
       ExpectSame(R"(  %x = Placeholder() : )" + std::string(type) + R"([3,4,2] @"x"
   %m = ArgMax(%x) {axis = )" +
-                     std::to_string(axis) + R"(} : i64[)" +
-                     (axis == 0   ? "4,2"
-                      : axis == 1 ? "3,2"
-                                  : "3,4") +
-                     R"(] @"m"
+                 std::to_string(axis) + R"(} : i64[)" +
+                 (axis == 0   ? "4,2"
+                  : axis == 1 ? "3,2"
+                              : "3,4") +
+                 R"(] @"m"
   return %m @"m"
-)",
-                 /*also_narrow=*/absl::string_view(type) != "f32");
+)");
     }
   }
 }

@@ -105,6 +105,12 @@ void RoundScalesUp(QuantParams& params) {
   }
 }
 
+void MakeWholeNumbersExact(QuantParams& params) {
+  for (double& scale : params.scale) {
+    scale = scale > 1 ? std::ceil(scale) : 1 / std::max(std::floor(1 / scale), 1.0);
+  }
+}
+
 int ChannelAxis(const Graph& graph, const Layer& layer) {
   const Node& root = graph.node(layer.root);
   if (root.op == Op::kConv2D) return 3;

@@ -26,6 +26,9 @@ QuantParams WeightParams(QuantMethod method, int bits, absl::Span<const double> 
 // Replaces each scale by the least power of two that is not below it: a fixed-point core's scales.
 void RoundScalesUp(QuantParams& params);
 
+// Widens each scale to a part of 1, or a multiple of it: integers stand for whole numbers exactly.
+void MakeWholeNumbersExact(QuantParams& params);
+
 // Along which dimension a layer's weight has a scale a result channel; -1: it can have but one.
 int ChannelAxis(const Graph& graph, const Layer& layer);
 

@@ -75,6 +75,8 @@ QuantParams ParamsForRange(const QuantState& state, ValueId id, ValueRange range
   QuantParams params = ActivationParams(settings.activation_method, settings.activation_bits, range,
                                         settings.force_dtype_int);
   if (state.fixed_point) RoundScalesUp(params);
+  const Op op = state.root(state.producer[id.value()]).op;
+  if (op == Op::kFloor || op == Op::kRound) MakeWholeNumbersExact(params);
   return params;
 }
 

@@ -103,6 +103,25 @@ std::vector<float> PointsOf(const QuantParams& from, int index_bits) {
   return points;
 }
 
+bool Jumps(Op op) { return op == Op::kFloor || op == Op::kRound; }
+
+// Floor and Round of stored numbers of 2^-bits each, as whole numbers. Floor takes half of 1 away
+// and rounds upwards: its halves are whole numbers.
+integer::Move WholeNumbers(IntegerContext& context, Op op, int bits) {
+  integer::Move move;
+  move.a_zero = op == Op::kFloor && bits > 0 ? 1 << (bits - 1) : 0;
+  move.factors = context.Factors({Factor{.multiplier = 1, .shift = bits}});
+  move.rounding = op == Op::kFloor ? Rounding::kUp : Rounding::kEven;
+  return move;
+}
+
+// The power of two that a scale of at most 1 is, as bits behind the point; -1: it is none.
+int BitsBehindPoint(const QuantParams& params) {
+  int exponent = 0;
+  const bool is_power = std::frexp(params.scale[0], &exponent) == 0.5;
+  return is_power && exponent <= 1 && exponent >= -14 ? 1 - exponent : -1;
+}
+
 // A constant divisor as the factor that it stands for, in 16 bits.
 absl::StatusOr<Side> TakeReciprocals(IntegerContext& context, ValueId divisor) {
   const Tensor& values = *context.graph().ConstantOf(divisor);
@@ -247,8 +266,44 @@ absl::Status LowerCombine(IntegerContext& context) {
   return absl::OkStatus();
 }
 
+// One Floor or Round of 16-bit numbers whose scale is a power of two, without the table that would
+// have an entry for each.
+absl::Status LowerWholeNumbers(IntegerContext& context, const QuantParams& from,
+                               const QuantParams& to) {
+  const Layer& layer = context.layer();
+  const int64_t count = context.graph().type(layer.outputs[0]).element_count();
+  ASSIGN_OR_RETURN(const StridedWalk walk, MakeWalk({count}, {{1}, {1}}));
+  integer::Move move = WholeNumbers(context, context.root().op, BitsBehindPoint(from));
+  ASSIGN_OR_RETURN(move.a, context.Input(layer.inputs[0]));
+  move.a_type = from.dtype;
+  move.extents = walk.extents;
+  move.a_strides = walk.strides[0];
+  move.d_strides = walk.strides[1];
+  QuantParams whole = from;
+  whole.scale = {1};
+  const bool ends = SameParams(whole, to);
+  move.result = context.ResultFor(whole, ends ? context.Output(layer.outputs[0], to)
+                                              : context.Temporary(count * SizeOf(whole.dtype)));
+  if (!ends) {
+    move.result.min = Number(whole.qmin);
+    move.result.max = Number(whole.qmax);
+  }
+  const Operand place = move.result.d;
+  context.Emit(std::move(move));
+  if (!ends) {
+    EmitMove(context, place, whole, context.ResultFor(to, context.Output(layer.outputs[0], to)), to,
+             walk);
+  }
+  return absl::OkStatus();
+}
+
 int IndexBits(const IntegerContext& context, const QuantParams& from) {
   if (SizeOf(from.dtype) == 1) return 8;
+  const std::vector<NodeId>& nodes = context.layer().nodes;
+  const bool jumps = std::any_of(nodes.begin(), nodes.end(), [&context](NodeId id) {
+    return Jumps(context.graph().node(id).op);
+  });
+  if (jumps) return kMaxLutBits;  // nothing between two entries is right
   // A function of several operators may bend anywhere: Relu6 inside of HardSwish.
   constexpr int kBitsOfBentFunction = 12;
   const int least = context.layer().nodes.size() > 1 ? kBitsOfBentFunction : kMinLutBits;
@@ -282,6 +337,10 @@ absl::Status LowerFunction(IntegerContext& context) {
   }
   ASSIGN_OR_RETURN(const QuantParams from, context.ActivationParams(layer.inputs[0]));
   ASSIGN_OR_RETURN(const QuantParams to, context.ActivationParams(layer.outputs[0]));
+  if (layer.nodes.size() == 1 && Jumps(context.root().op) && from.dtype == DType::kInt16 &&
+      from.zero_point[0] == 0 && BitsBehindPoint(from) >= 0) {
+    return LowerWholeNumbers(context, from, to);
+  }
   integer::Lookup c;
   ASSIGN_OR_RETURN(c.a, context.Input(layer.inputs[0]));
   c.a_type = from.dtype;

@@ -8,9 +8,6 @@ namespace npuc {
 namespace {
 
 struct Floor : UnaryOp<Floor> {
-  static constexpr OpTraits kTraits = {
-      .layout = LayoutRule::kElementwise, .integer = IntegerRule::kNone, .is_pointwise = true};
-
   static double Eval(double x) { return std::floor(x); }
   static int64_t EvalInt(int64_t x) { return x; }
   static absl::Status Lower(const OpView& view, LowerContext& context) {

@@ -9,9 +9,6 @@ namespace {
 
 // To the nearest integer, halves to the even one.
 struct Round : UnaryOp<Round> {
-  static constexpr OpTraits kTraits = {
-      .layout = LayoutRule::kElementwise, .integer = IntegerRule::kNone, .is_pointwise = true};
-
   static double Eval(double x) { return std::nearbyint(x); }
   static int64_t EvalInt(int64_t x) { return x; }
   static absl::Status Lower(const OpView& view, LowerContext& context) {
