@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "compiler_core/ir/integer/access.h"
 #include "compiler_core/ir/integer/steps.h"
 #include "compiler_core/memplan/plan.h"
@@ -19,7 +19,7 @@ using integer::Step;
 constexpr int32_t kInput = 0;
 constexpr int32_t kOutput = 1;
 constexpr size_t kMaxItems = 4096;
-constexpr size_t kMaxPairs = 1 << 20;
+constexpr size_t kMaxPairs = 1 << 19;
 // Most nets' first placement meets the bound; of a few hundred buffers this takes some 20 ms.
 constexpr int64_t kRowNodes = 20'000;
 constexpr int64_t kNever = std::numeric_limits<int64_t>::min();
@@ -47,6 +47,14 @@ struct Touches {
 
 // The bytes of a buffer that are alive at each step of a command, in the order of a direction.
 using Trace = std::vector<ByteRange>;
+
+// How far two buffers must be apart.
+struct PairDistance {
+  int64_t second_above = 0;  // the second begins so far above the first, if it lies above it
+  int64_t first_above = 0;
+};
+// By two buffers, the smaller number first. Nets of thousands of layers have 100,000 pairs.
+using PairDistances = absl::flat_hash_map<std::pair<int32_t, int32_t>, PairDistance>;
 
 // Computes which distances buffers must keep, and how many bytes are alive at once.
 class RowLives {
@@ -84,8 +92,7 @@ class RowLives {
 
   const LiveRange& RangeOf(int32_t buffer) const { return ranges_[buffer]; }
   int64_t bound_bytes() const { return bound_bytes_; }
-  // By two buffers: how far the second begins above the first at least, if it lies above it.
-  const std::map<std::pair<int32_t, int32_t>, int64_t>& distances() const { return distances_; }
+  const PairDistances& distances() const { return distances_; }
 
  private:
   int64_t SizeOf(int32_t buffer) const {
@@ -188,8 +195,9 @@ class RowLives {
 
   void Require(int32_t lower, int32_t upper, int64_t distance) {
     if (distance == kNever) return;
-    const auto [found, added] = distances_.emplace(std::pair(lower, upper), 0);
-    found->second = std::max(found->second, distance);
+    PairDistance& pair = distances_[std::minmax(lower, upper)];
+    int64_t& above = lower < upper ? pair.second_above : pair.first_above;
+    above = std::max(above, distance);
   }
 
   // The least distance from the begin of `lower` to that of `upper`; kNever: they are never alive
@@ -284,7 +292,7 @@ class RowLives {
   std::vector<LiveRange> ranges_;
   // By buffer, as of the command that is being taken: what has been stored, what will be read.
   std::vector<ByteRange> written_, needed_;
-  std::map<std::pair<int32_t, int32_t>, int64_t> distances_;
+  PairDistances distances_;
   int64_t bound_bytes_ = 0;
 };
 
@@ -310,16 +318,15 @@ RowItems ItemsOf(const integer::Program& program, const RowLives& lives, int64_t
     result.bound_bytes = std::max(result.bound_bytes, size);
   }
   result.distances.resize(result.items.size());
-  const auto distance = [&](int32_t lower, int32_t upper) {
-    const auto found = lives.distances().find({lower, upper});
-    return found == lives.distances().end() ? 0 : RoundUp(found->second, alignment_bytes);
-  };
-  for (const auto& [pair, above] : lives.distances()) {
-    const auto [x, y] = pair;
-    if (item_of[x] < 0 || item_of[y] < 0) continue;
-    if (x > y && lives.distances().contains({y, x})) continue;  // both of a pair at once
-    result.distances[item_of[x]].push_back({item_of[y], distance(y, x), distance(x, y)});
-    result.distances[item_of[y]].push_back({item_of[x], distance(x, y), distance(y, x)});
+  // In any order: a placement takes all neighbours of an item at once.
+  for (const auto& [pair, distance] : lives.distances()) {
+    const int32_t first = item_of[pair.first];
+    const int32_t second = item_of[pair.second];
+    if (first < 0 || second < 0) continue;
+    const int64_t second_above = RoundUp(distance.second_above, alignment_bytes);
+    const int64_t first_above = RoundUp(distance.first_above, alignment_bytes);
+    result.distances[first].push_back({second, first_above, second_above});
+    result.distances[second].push_back({first, second_above, first_above});
   }
   return result;
 }

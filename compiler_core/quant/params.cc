@@ -156,8 +156,9 @@ Tensor QuantizeTensor(const QuantParams& params, absl::Span<const float> values,
 
 Tensor DequantizeTensor(const QuantParams& params, const Tensor& integers) {
   const ChannelWalk walk = WalkOf(integers.shape(), params.axis);
-  std::vector<float> values(integers.element_count());
-  for (int64_t i = 0; i < integers.element_count(); ++i) {
+  const int64_t count = integers.element_count();
+  std::vector<float> values(count);
+  for (int64_t i = 0; i < count; ++i) {
     const int64_t channel = walk.ChannelOf(i);
     values[i] =
         static_cast<float>(static_cast<double>(integers.int_at(i) - params.zero_point[channel]) *
