@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/types/span.h"
 #include "client/lib/client.h"
@@ -47,6 +48,7 @@ constexpr size_t kMaxPairs = 30;
 constexpr int kNewestJobs = 5000;
 
 struct Settings {
+  std::string self;  // this program
   std::string npucd;
   std::vector<std::string> configs;
   double seconds = 2;
@@ -127,7 +129,7 @@ class Overload {
   absl::StatusOr<Window> Flood();
   absl::Status CountSucceeded(absl::Span<Window* const> windows);
   void Submit(v1::CompileService::Stub& stub);
-  void WatchHealth();
+  void WatchHealth(FILE* probe);
   absl::Status MeasurePair();
   absl::Status Measure();
   // The clients stand for other machines, so what their own work takes from this one is left out.
@@ -146,7 +148,6 @@ class Overload {
   std::vector<absl::Duration> health_;      // guarded by mutex_
   int64_t resident_max_ = 0;                // guarded by mutex_
   std::atomic<bool> overloaded_ = false;
-  std::atomic<bool> stop_ = false;
   double capacity_ = 0;  // jobs a second
   Total filled_;
   Total flooded_;
@@ -169,21 +170,32 @@ void Overload::Submit(v1::CompileService::Stub& stub) {
   if (!status.ok() && (!IsRetryable(status) || ReasonOf(status).empty())) ++untyped_;
 }
 
-// GetServerInfo and the memory, while there is overload: it answers without the pool, as health
-// does.
-void Overload::WatchHealth() {
-  const auto stub = v1::ServerInfoService::NewStub(OpenChannel(daemon_.address()));
-  for (; !stop_; Pause(absl::Milliseconds(20))) {
+// Calls GetServerInfo again and again until a call fails, and prints how long each took, in
+// nanoseconds; -1: it failed. It answers without the pool, as health does. A process of its own,
+// since gRPC's threads in this one give way to the daemon: they would be what is measured.
+int ProbeHealth(const std::string& address) {
+  const auto stub = v1::ServerInfoService::NewStub(OpenChannel(address));
+  while (true) {
     grpc::ClientContext context;
     v1::GetServerInfoResponse response;
     const absl::Time begin = absl::Now();
-    const grpc::Status status = stub->GetServerInfo(&context, {}, &response);
-    const absl::Duration took = status.ok() ? absl::Now() - begin : absl::InfiniteDuration();
-    if (overloaded_) {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      health_.push_back(took);
-      resident_max_ = std::max(resident_max_, ResidentBytes(daemon_.pid()));
-    }
+    const bool ok = stub->GetServerInfo(&context, {}, &response).ok();
+    const int64_t nanos = ok ? absl::ToInt64Nanoseconds(absl::Now() - begin) : -1;
+    std::printf("%lld\n", static_cast<long long>(nanos));
+    std::fflush(stdout);
+    if (!ok) return 0;
+    Pause(absl::Milliseconds(20));
+  }
+}
+
+// What the probe prints, and the daemon's memory, while there is overload; until the probe ends.
+void Overload::WatchHealth(FILE* probe) {
+  long long nanos = 0;
+  while (std::fscanf(probe, "%lld", &nanos) == 1) {
+    if (!overloaded_) continue;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    health_.push_back(nanos < 0 ? absl::InfiniteDuration() : absl::Nanoseconds(nanos));
+    resident_max_ = std::max(resident_max_, ResidentBytes(daemon_.pid()));
   }
 }
 
@@ -247,11 +259,15 @@ absl::Status Overload::Run() {
   ASSIGN_OR_RETURN(variants_, ReadVariants({settings_.configs.back()}));
   RETURN_IF_ERROR(daemon_.Spawn());
   RETURN_IF_ERROR(daemon_.AwaitServing(absl::Minutes(1)));
-  // Before this thread gives way: how late the daemon answers is not how late its client wakes.
-  std::thread health([this] { WatchHealth(); });
+  // Before this thread gives way, which a child inherits.
+  FILE* const probe =
+      popen(absl::StrCat("'", settings_.self, "' --probe ", daemon_.address()).c_str(), "r");
+  if (probe == nullptr) return absl::ErrnoToStatus(errno, "popen");
+  std::thread health([this, probe] { WatchHealth(probe); });
   const absl::Status status = Measure();
-  stop_ = true;
+  daemon_.Kill();  // which ends the probe
   health.join();
+  pclose(probe);
   RETURN_IF_ERROR(status);
   return Judge();
 }
@@ -311,6 +327,7 @@ double Overload::StandardError() const {
 }
 
 absl::Status Overload::Judge() {
+  if (health_.empty()) return absl::InternalError("no answer about health under overload");
   std::sort(health_.begin(), health_.end());
   const absl::Duration p99 = health_[health_.size() * 99 / 100];
   const double resident_mib = static_cast<double>(resident_max_) / (1 << 20);
@@ -346,9 +363,11 @@ absl::Status Overload::Judge() {
 }
 
 int Main(int argc, char** argv) {
+  if (argc == 3 && absl::string_view(argv[1]) == "--probe") return ProbeHealth(argv[2]);
   Settings settings;
-  const fs::path bin = fs::read_symlink("/proc/self/exe").parent_path();
-  settings.npucd = (bin / "npucd").string();
+  const fs::path self = fs::read_symlink("/proc/self/exe");
+  settings.self = self.string();
+  settings.npucd = (self.parent_path() / "npucd").string();
   CLI::App app("npucd at ten times what it can do", "service_overload");
   app.add_option("configs", settings.configs, "the last one is compiled")->required();
   app.add_option("--npucd", settings.npucd, "the daemon (default: beside this program)");
