@@ -159,13 +159,18 @@ class Grouper {
     return function;
   }
 
+  bool DividesTensors(const Node& node) const {
+    return node.op == Op::kDiv && !IsConstant(node.inputs[0]) && !IsConstant(node.inputs[1]);
+  }
+
   // Whether a function is an operator that has a kind of layer, with clamps behind it. Not where a
   // number beside the operator has no integers.
   bool HasOwnCommand(const Function& function) const {
     const Node& first = graph_.node(function.nodes.front());
     if (HasPlainNumber(first)) return false;
     if (function.nodes.size() == 1) return true;
-    if (!TakesActivation(first.op)) return false;
+    // x / x jumps at 0, which no table follows.
+    if (!TakesActivation(first.op) && !DividesTensors(first)) return false;
     ValueId result = first.outputs[0];
     for (size_t i = 1; i < function.nodes.size(); ++i) {
       const Node& node = graph_.node(function.nodes[i]);

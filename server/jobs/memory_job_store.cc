@@ -21,6 +21,7 @@ absl::Status MemoryJobStore::ApplyNow(const JobChange& change) {
     return absl::AlreadyExistsError("the request id is taken");
   }
   Record& record = records_[job.id];
+  if (IsTerminal(record.key.state)) ended_.erase({record.key.end_time, job.id});
   record.job = EncodeJobRecord(job);
   record.live = IsTerminal(job.state) ? "" : EncodeLiveJob(ToLiveJob(job));
   record.key = {.id = job.id,

@@ -67,17 +67,21 @@ def rescaled(numbers, factor, largest):
 def requantized(sums, factors, wide):
     """sums of products times real factors (one, or one for each of the last dimension), rounded as
     the cores round: as `rescaled` for 8 bits, once and ties upwards with a multiplier of 15 bits
-    for 16, which is TensorFlow Lite's MultiplyByQuantizedMultiplier for sums of 64 bits."""
+    for 16, which is TensorFlow Lite's MultiplyByQuantizedMultiplier for sums of 64 bits. It defines
+    nothing for a factor of 2^15 or more: a shift to the left there."""
     pairs = [tflite.quantize_multiplier(float(f)) for f in factors]
     if not wide:
         return tflite.scaled(sums, pairs)
     multipliers, shifts = [], []
     for multiplier, exponent in pairs:
         multipliers.append((multiplier + (1 << 15)) >> 16 if multiplier < 0x7FFF0000 else 0x7FFF)
-        shifts.append(max(31 - exponent - 16, 0) if multiplier else 0)
+        shifts.append(31 - exponent - 16 if multiplier else 0)
     sums, shifts = np.asarray(sums, np.int64), np.array(shifts, np.int64)
     nudge = np.where(shifts > 0, np.int64(1) << np.maximum(shifts - 1, 0), 0)
-    return (sums * np.array(multipliers, np.int64) + nudge) >> shifts
+    scaled = (sums * np.array(multipliers, np.int64) + nudge) >> np.maximum(shifts, 0)
+    left = np.maximum(-shifts, 0)
+    most = np.int64(1) << 61 - left
+    return np.clip(scaled, -most, most) << left
 
 
 def activation_limits(activation, out):
@@ -190,7 +194,7 @@ def move(x, source, out, activation="NONE"):
 
 
 FUNCTIONS = {
-    "LOGISTIC": lambda x: 1 / (1 + np.exp(-x)),
+    "LOGISTIC": lambda x: 1 / (1 + np.exp(-np.clip(x, -700, 700))),
     "TANH": np.tanh,
     "ABS": np.abs,
     "NEG": np.negative,

@@ -193,6 +193,8 @@ std::pair<Factor, Rounding> IntegerContext::FactorFor(double value, bool wide) c
   constexpr int32_t kRoundsOver = 0x7fff0000;
   factor.multiplier =
       factor.multiplier < kRoundsOver ? (factor.multiplier + (1 << 15)) >> 16 : 0x7fff;
+  // TFLite computes nothing of a factor of 2^15 or more.
+  factor.multiplier <<= std::max(16 - factor.shift, 0);
   factor.shift = std::max(factor.shift - 16, 0);
   return {factor, Rounding::kUp};
 }
