@@ -84,7 +84,7 @@ class Net {
     const bool ended = slot != Slot::kOutput && std::all_of(layers.begin(), layers.end(), is_done);
     return begun && !ended;
   }
-  // Of the memory that an order can save.
+  // Counts only memory that an order can save.
   int64_t SizeOf(int32_t buffer) const {
     const bool counts = view_.buffers[buffer].slot == Slot::kData || rules_.ports_in_data;
     return counts ? view_.buffers[buffer].size_bytes : 0;

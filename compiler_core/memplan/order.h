@@ -20,7 +20,7 @@ struct CommandOrder {
   int64_t nodes = 0;        // orders begun, by the set of layers that are done
 };
 
-// What an order must keep beside the dependences of the commands.
+// The rules of an order, beside the dependences of the commands.
 struct OrderRules {
   bool ports_in_data = false;  // as PlanMemoryByRows has it; else ports take no memory
   bool last_stays = false;     // the last layer's commands come last

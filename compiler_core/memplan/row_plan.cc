@@ -48,7 +48,7 @@ struct Touches {
 // The bytes of a buffer that are alive at each step of a command, in the order of a direction.
 using Trace = std::vector<ByteRange>;
 
-// How far two buffers must be apart.
+// The least distance between two buffers.
 struct PairDistance {
   int64_t second_above = 0;  // the second begins so far above the first, if it lies above it
   int64_t first_above = 0;

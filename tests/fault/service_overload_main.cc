@@ -172,7 +172,7 @@ void Overload::Submit(v1::CompileService::Stub& stub) {
 
 // Calls GetServerInfo again and again until a call fails, and prints how long each took, in
 // nanoseconds; -1: it failed. It answers without the pool, as health does. A process of its own,
-// since gRPC's threads in this one give way to the daemon: they would be what is measured.
+// since gRPC's threads in this one have the lowest priority: they would be what is measured.
 int ProbeHealth(const std::string& address) {
   const auto stub = v1::ServerInfoService::NewStub(OpenChannel(address));
   while (true) {
@@ -188,7 +188,8 @@ int ProbeHealth(const std::string& address) {
   }
 }
 
-// What the probe prints, and the daemon's memory, while there is overload; until the probe ends.
+// Takes in the lines of the probe, and the daemon's memory, while there is overload; until the
+// probe ends.
 void Overload::WatchHealth(FILE* probe) {
   long long nanos = 0;
   while (std::fscanf(probe, "%lld", &nanos) == 1) {
