@@ -51,10 +51,10 @@ std::vector<int32_t> OrderOfFirstUse(absl::Span<const PlacementItem> items) {
 }
 
 // For each item those that are alive with it. Programs of tens of thousands of commands have few
-// such pairs; where there are too many to keep, each item has all others for candidates.
+// such pairs; where there are too many to keep, there are none.
 class Neighbours {
  public:
-  explicit Neighbours(absl::Span<const PlacementItem> items) : items_(items), of_(items.size()) {
+  explicit Neighbours(absl::Span<const PlacementItem> items) : of_(items.size()) {
     constexpr size_t kMaxPairs = 1 << 22;
     std::vector<int32_t> alive;
     size_t pairs = 0;
@@ -64,8 +64,7 @@ class Neighbours {
       pairs += alive.size();
       if (pairs > kMaxPairs) {
         of_ = {};
-        all_.resize(items.size());
-        std::iota(all_.begin(), all_.end(), 0);
+        is_known_ = false;
         return;
       }
       for (const int32_t other : alive) {
@@ -76,18 +75,12 @@ class Neighbours {
     }
   }
 
-  // Calls visit(other) with each other item that is alive with this one.
-  template <typename Visit>
-  void ForEach(int32_t index, const Visit& visit) const {
-    for (const int32_t other : of_.empty() ? all_ : of_[index]) {
-      if (other != index && items_[other].range.Overlaps(items_[index].range)) visit(other);
-    }
-  }
+  bool is_known() const { return is_known_; }
+  const std::vector<int32_t>& Of(int32_t index) const { return of_[index]; }
 
  private:
-  const absl::Span<const PlacementItem> items_;
-  std::vector<std::vector<int32_t>> of_;  // empty: all_ for each
-  std::vector<int32_t> all_;
+  std::vector<std::vector<int32_t>> of_;
+  bool is_known_ = true;
 };
 
 // Places the items in the given order, each in the smallest gap between the already placed items
@@ -101,11 +94,11 @@ int64_t PlaceInOrder(absl::Span<const PlacementItem> items, const Neighbours& ne
   for (const int32_t index : order) {
     const PlacementItem& item = items[index];
     taken.clear();
-    neighbours.ForEach(index, [&](int32_t other) {
-      if (!placed[other]) return;
+    for (const int32_t other : neighbours.Of(index)) {
+      if (!placed[other]) continue;
       taken.emplace_back(offsets[other], offsets[other] + items[other].size_bytes);
-    });
-    // Of those that begin together only the farthest end counts, in whatever order.
+    }
+    // The order of items that begin together does not matter: the farthest end counts.
     std::sort(taken.begin(), taken.end(),
               [](const auto& x, const auto& y) { return x.first < y.first; });
     int64_t best = -1;
@@ -123,6 +116,37 @@ int64_t PlaceInOrder(absl::Span<const PlacementItem> items, const Neighbours& ne
     arena = std::max(arena, offsets[index] + item.size_bytes);
     if (arena >= limit_bytes) break;
     placed[index] = true;
+  }
+  return arena;
+}
+
+// Places the items in the order of first use, in the smallest gap between the items that are alive
+// then. Serves items that have too many neighbours to list.
+int64_t PlaceByTime(absl::Span<const PlacementItem> items, Offsets& offsets) {
+  std::map<int64_t, int64_t> taken;                // [begin, end) of what is alive
+  std::multimap<int32_t, int64_t> begins_by_last;  // of these
+  int64_t arena = 0;
+  for (const int32_t index : OrderOfFirstUse(items)) {
+    const PlacementItem& item = items[index];
+    while (!begins_by_last.empty() && begins_by_last.begin()->first < item.range.first) {
+      taken.erase(begins_by_last.begin()->second);
+      begins_by_last.erase(begins_by_last.begin());
+    }
+    int64_t best = -1;
+    int64_t best_gap = std::numeric_limits<int64_t>::max();
+    int64_t cursor = 0;
+    for (const auto& [begin, end] : taken) {
+      const int64_t gap = begin - cursor;
+      if (gap >= item.size_bytes && gap < best_gap) {
+        best = cursor;
+        best_gap = gap;
+      }
+      cursor = end;
+    }
+    offsets[index] = best >= 0 ? best : cursor;
+    taken.emplace(offsets[index], offsets[index] + item.size_bytes);
+    begins_by_last.emplace(item.range.last, offsets[index]);
+    arena = std::max(arena, offsets[index] + item.size_bytes);
   }
   return arena;
 }
@@ -274,11 +298,16 @@ class Greedy {
   PlacementResult MeetBound() { return Place(bound_ + 1); }
 
  private:
-  // What takes as much as the limit is not placed to its end.
+  // A placement that takes as much as the limit is broken off.
   PlacementResult Place(int64_t limit_bytes) {
     PlacementResult result;
     result.plan.lower_bound_bytes = bound_;
     result.plan.arena_bytes = limit_bytes;
+    if (!neighbours_.is_known()) {
+      result.offsets.resize(items_.size());
+      result.plan.arena_bytes = PlaceByTime(items_, result.offsets);
+      return result;
+    }
     for (const std::vector<int32_t>& order : orders_) {
       Offsets offsets(items_.size());
       const int64_t arena =
