@@ -161,11 +161,15 @@ ValueRef GraphImport::ValueOf(absl::string_view name, const NodeSource& consumer
   if (initializer != nullptr) {
     value = InitializerValue(name, *initializer, consumer);
   } else if (graph_.FindProducer(name).node < 0) {
-    state_.AddError(DiagnosticKind::kMissingProducer, consumer,
-                    absl::StrCat("'", Printable(name),
-                                 "' is no input, no initializer and no node's "
-                                 "result"),
-                    frontend::SuggestName(name, graph_.TensorNames(), "export the model again"));
+    state_.AddError(
+        DiagnosticKind::kMissingProducer, consumer,
+        absl::StrCat("'", Printable(name),
+                     "' is no input, no initializer and no node's "
+                     "result"),
+        graph_.has_initializers()
+            ? frontend::SuggestName(name, graph_.TensorNames(), "export the model again")
+            : "the file holds no initializers, so its weights are missing: export the "
+              "model with them (export_params=True of torch.onnx.export)");
   }
   values_.emplace(std::string(name), value);
   return value;

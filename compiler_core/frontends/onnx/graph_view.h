@@ -33,7 +33,8 @@ class GraphView {
   };
   Producer FindProducer(absl::string_view name) const;
   const fe::onnx::TensorProto* FindInitializer(absl::string_view name) const;  // or null
-  int FindInput(absl::string_view name) const;                                 // or -1
+  bool has_initializers() const { return !initializers_.empty(); }
+  int FindInput(absl::string_view name) const;  // or -1
   // What value_info, or outputs, say of a tensor; null where nothing.
   const TensorInfo* FindInfo(absl::string_view name) const;
   std::vector<absl::string_view> TensorNames() const;
