@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "compiler_core/ops/layers.h"
 #include "compiler_core/ops/op.h"
 #include "compiler_core/ops/quantize.h"
+#include "compiler_core/quant/kept/coarse_steps.h"
 #include "compiler_core/quant/params.h"
 
 namespace npuc {
@@ -72,7 +74,9 @@ Bounds BoundsOfResult(const Node& node, absl::Span<const Bounds> inputs) {
 class Former {
  public:
   explicit Former(const Graph& graph)
-      : graph_(graph), value_(static_cast<size_t>(graph.value_count())) {}
+      : graph_(graph),
+        value_(static_cast<size_t>(graph.value_count())),
+        coarse_(CoarseSteps(graph)) {}
 
   absl::StatusOr<FloatForm> Run() {
     form_.graph.set_name(graph_.name());
@@ -270,6 +274,9 @@ class Former {
     }
     ValueId value = Clamp(Op::kMaximum, operand, lows, params, node.source);
     value = Clamp(Op::kMinimum, value, highs, params, node.source);
+    if (coarse_.contains(node.outputs[0]) && FitsHalf(params.scale[0])) {
+      value = Rounded(value, params, node.source);
+    }
     Set(node.outputs[0], value);
     integers_.emplace(node.outputs[0], params);
     if (params.axis >= 0 || Constant(value) != nullptr) return absl::OkStatus();
@@ -277,6 +284,26 @@ class Former {
     form_.ranges[value] = range;
     form_.ranges.emplace(operand, range);
     return absl::OkStatus();
+  }
+
+  // True where fp16 holds the factor and its reciprocal with all their bits.
+  static bool FitsHalf(double factor) {
+    constexpr double kLeast = 0x1p-14;
+    return factor >= kLeast && factor <= 1 / kLeast;
+  }
+
+  // The nearest of the numbers that integers of one scale stand for.
+  ValueId Rounded(ValueId value, const QuantParams& params, const NodeSource& source) {
+    const TensorType type = form_.graph.type(value);
+    const Shape one(type.shape.empty() ? 0 : 1, 1);
+    const auto times = [&](ValueId x, double factor) {
+      const Tensor constant = Tensor::FromFloats(one, {static_cast<float>(factor)});
+      const ValueId operand = AddConstant(constant, source);
+      return form_.graph.node(Add(Op::kMul, {x, operand}, {}, {type}, source, {})).outputs[0];
+    };
+    const ValueId steps = times(value, 1 / params.scale[0]);
+    const NodeId round = Add(Op::kRound, {steps}, {}, {type}, source, {});
+    return times(form_.graph.node(round).outputs[0], params.scale[0]);
   }
 
   // `value` behind a Maximum or a Minimum of `limits`: one, or one for each index of params.axis.
@@ -332,6 +359,7 @@ class Former {
 
   const Graph& graph_;
   std::vector<ValueId> value_;               // in the new graph, by old id
+  const std::set<ValueId> coarse_;           // old integers whose rounding stays
   std::vector<Bounds> bounds_;               // by new id
   std::map<ValueId, QuantParams> integers_;  // old values that are integers of activations
   FloatForm form_;

@@ -18,12 +18,13 @@ struct FloatForm {
 
 // Takes a graph in QDQ form (ops/quantize.h) back to float. Rounding goes; saturation stays, since
 // a model may have its ReLU there and nowhere else: each Quantize becomes a Maximum and a Minimum
-// of the least and the greatest number that its integers stand for. One of them is left out where
-// the operand provably lies on the bound's inner side, and both inside of an operator. Integer
-// constants become float ones, also behind reshapes and transposes. Integers that are read by
-// another scale or zero point than they were written by become a product and a sum. Errors:
-// UNIMPLEMENTED where an operator computes with the integers otherwise; those of the operators'
-// references.
+// of the least and the greatest number that its integers stand for, and where coarse_steps.h finds
+// that its rounding says what the model computes, a product with a Round and a product back. One of
+// them is left out where the operand provably lies on the bound's inner side, and both inside of an
+// operator. Integer constants become float ones, also behind reshapes and transposes. Integers that
+// are read by another scale or zero point than they were written by become a product and a sum.
+// Errors: UNIMPLEMENTED where an operator computes with the integers otherwise; those of the
+// operators' references.
 absl::StatusOr<FloatForm> MakeFloatForm(const Graph& graph);
 
 }  // namespace npuc

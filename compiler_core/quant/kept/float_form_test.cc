@@ -43,6 +43,54 @@ std::vector<float> Answers(const Graph& graph, const Tensor& input) {
   return results.ok() ? results->front().ToFloats() : std::vector<float>();
 }
 
+// A layer norm as TFLite quantizes it: the squares have steps of 8, their mean steps of 0.5, and
+// the reciprocal root falls from 1.5 to 0.7 within the two steps that small operands leave.
+constexpr absl::string_view kCoarseNorm = R"(graph "m" {
+  %x = Placeholder() : f32[8,6] @"x"
+  %qx = Quantize(%x) {axis = -1, dtype = "i8", scale = [0.5], zero_point = [3]} : i8[8,6] @"x"
+  %fx = Dequantize(%qx) {axis = -1, scale = [0.5], zero_point = [3]} : f32[8,6] @"x"
+  %s = Square(%fx) : f32[8,6] @"s"
+  %qs = Quantize(%s) {axis = -1, dtype = "u8", scale = [8.0], zero_point = [0]} : u8[8,6] @"s"
+  %fs = Dequantize(%qs) {axis = -1, scale = [8.0], zero_point = [0]} : f32[8,6] @"s"
+  %v = ReduceMean(%fs) {axes = [1], keep_dims = true} : f32[8,1] @"v"
+  %qv = Quantize(%v) {axis = -1, dtype = "u8", scale = [0.5], zero_point = [0]} : u8[8,1] @"v"
+  %fv = Dequantize(%qv) {axis = -1, scale = [0.5], zero_point = [0]} : f32[8,1] @"v"
+  %r = Rsqrt(%fv) : f32[8,1] @"r"
+  %qr = Quantize(%r) {axis = -1, dtype = "u8", scale = [0.0078125], zero_point = [0]} : u8[8,1] @"r"
+  %fr = Dequantize(%qr) {axis = -1, scale = [0.0078125], zero_point = [0]} : f32[8,1] @"r"
+  return %fr @"y"
+}
+)";
+
+TEST(FloatForm, KeepsTheRoundingBeforeASteepFunction) {
+  const Graph graph = Parsed(kCoarseNorm);
+  const FloatForm form = Formed(graph);
+  EXPECT_EQ(Count(form.graph, Op::kRound), 2);  // of the squares and of their mean, not of x
+  std::vector<float> x;
+  for (int i = 0; i < 48; ++i) {
+    const int steps = (i * 7) % 23 - 11;
+    x.push_back(0.5f * static_cast<float>(steps == 4 || steps == -4 ? 5 : steps));  // no ties
+  }
+  const Tensor input = Tensor::FromFloats({8, 6}, x);
+  EXPECT_THAT(Answers(form.graph, input),
+              ::testing::Pointwise(::testing::FloatNear(0.0079f), Answers(graph, input)));
+}
+
+// A sigmoid goes through no more than a few steps within one of its operand.
+TEST(FloatForm, DropsTheRoundingBeforeOtherFunctions) {
+  const FloatForm form = Formed(Parsed(R"(graph "m" {
+  %x = Placeholder() : f32[4] @"x"
+  %n = Neg(%x) : f32[4] @"n"
+  %qn = Quantize(%n) {axis = -1, dtype = "i8", scale = [0.0625], zero_point = [0]} : i8[4] @"n"
+  %fn = Dequantize(%qn) {axis = -1, scale = [0.0625], zero_point = [0]} : f32[4] @"n"
+  %y = Sigmoid(%fn) : f32[4] @"y"
+  %qy = Quantize(%y) {axis = -1, dtype = "u8", scale = [0.00390625], zero_point = [0]} : u8[4] @"y"
+  %fy = Dequantize(%qy) {axis = -1, scale = [0.00390625], zero_point = [0]} : f32[4] @"y"
+  return %fy @"y"
+})"));
+  EXPECT_EQ(Count(form.graph, Op::kRound), 0);
+}
+
 // Inside of an operator the sums of gates have integers that floats ignore.
 TEST(FloatForm, ForgetsTheIntegersInsideOfAnOperator) {
   const Graph graph = Parsed(R"(graph "m" {
