@@ -26,8 +26,8 @@ absl::Status NodeImporter::BadChoice(absl::string_view name, absl::string_view v
 }
 
 frontend::RuleTable<ImportRule> AllRules() {
-  return {ElementwiseRules(), ActivationRules(), LayerRules(),    NormRules(),
-          ShapeRules(),       ReduceRules(),     RecurrentRules()};
+  return {ElementwiseRules(), ActivationRules(), LayerRules(),     NormRules(),
+          ShapeRules(),       ReduceRules(),     RecurrentRules(), SelectionRules()};
 }
 
 }  // namespace npuc::mxnet

@@ -61,6 +61,7 @@ absl::Span<const ImportRule> NormRules();
 absl::Span<const ImportRule> ShapeRules();
 absl::Span<const ImportRule> ReduceRules();
 absl::Span<const ImportRule> RecurrentRules();
+absl::Span<const ImportRule> SelectionRules();
 frontend::RuleTable<ImportRule> AllRules();
 
 }  // namespace npuc::mxnet

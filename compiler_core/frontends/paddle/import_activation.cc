@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/common/activations.h"
+#include "compiler_core/frontends/common/selection.h"
 #include "compiler_core/frontends/paddle/op_import.h"
 
 namespace npuc::paddle {
@@ -25,6 +26,20 @@ template <Op kOp>
 absl::Status ImportPlain(OpImporter& node) {
   ASSIGN_OR_RETURN(const ValueRef x, node.In("X"));
   return node.Give("Out", node.Emit(NameOf(kOp), {x}));
+}
+
+// Functions that jump, by the evaluator's names.
+absl::Status ImportComputed(OpImporter& node) {
+  constexpr std::pair<absl::string_view, absl::string_view> kNames[] = {
+      {"ceil", "Ceil"},   {"erf", "Erf"},  {"floor", "Floor"}, {"logical_not", "LogicalNot"},
+      {"round", "Round"}, {"sign", "Sign"}};
+  ASSIGN_OR_RETURN(const ValueRef x, node.In("X"));
+  for (const auto& [name, evaluated] : kNames) {
+    if (name != node.node().type()) continue;
+    ASSIGN_OR_RETURN(ValueRef value, frontend::ComputedUnary(node, evaluated, x));
+    if (value != nullptr) return node.Give("Out", std::move(value));
+  }
+  return absl::InvalidArgumentError(absl::StrCat("an operand ", TypeToString(x->type)));
 }
 
 absl::Status ImportRelu6(OpImporter& node) {
@@ -165,16 +180,22 @@ absl::Status ImportDropout(OpImporter& node) {
 constexpr ImportRule kRules[] = {
     {"abs", ImportPlain<Op::kAbs>},
     {"brelu", ImportBRelu},
+    {"ceil", ImportComputed},
     {"clip", ImportClip},
     {"dropout", ImportDropout},
     {"elu", ImportElu},
+    {"erf", ImportComputed},
     {"exp", ImportPlain<Op::kExp>},
+    {"expm1", ImportFormula<frontend::Expm1>},
+    {"floor", ImportComputed},
     {"gelu", ImportGelu},
     {"hard_sigmoid", ImportHardSigmoid},
     {"hard_swish", ImportHardSwish},
     {"leaky_relu", ImportLeakyRelu},
     {"log", ImportPlain<Op::kLog>},
+    {"log1p", ImportFormula<frontend::Log1p>},
     {"log_softmax", ImportLogSoftmax},
+    {"logical_not", ImportComputed},
     {"logsigmoid", ImportFormula<frontend::LogSigmoid>},
     {"mish", ImportFormula<frontend::Mish>},
     {"pow", ImportPow},
@@ -182,10 +203,12 @@ constexpr ImportRule kRules[] = {
     {"reciprocal", ImportPlain<Op::kReciprocal>},
     {"relu", ImportPlain<Op::kRelu>},
     {"relu6", ImportRelu6},
+    {"round", ImportComputed},
     {"rsqrt", ImportPlain<Op::kRsqrt>},
     {"scale", ImportScale},
     {"selu", ImportSelu},
     {"sigmoid", ImportPlain<Op::kSigmoid>},
+    {"sign", ImportComputed},
     {"silu", ImportFormula<frontend::Silu>},
     {"softmax", ImportSoftmax},
     {"softplus", ImportSoftplus},

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/common/evaluator.h"
+#include "compiler_core/frontends/common/selection.h"
 #include "compiler_core/frontends/paddle/op_import.h"
 
 namespace npuc::paddle {
@@ -47,7 +48,7 @@ absl::Status ImportBinary(OpImporter& node) {
   return node.Give("Out", node.Emit(NameOf(kOp), {pair.x, pair.y}));
 }
 
-// Operators that exist on known values alone, by the evaluator's names.
+// The evaluator's names of comparisons, logic and whole quotients.
 absl::string_view EvaluatedName(absl::string_view op) {
   constexpr std::pair<absl::string_view, absl::string_view> kNames[] = {
       {"elementwise_floordiv", "FloorDiv"},
@@ -59,6 +60,7 @@ absl::string_view EvaluatedName(absl::string_view op) {
       {"less_than", "Less"},
       {"logical_and", "LogicalAnd"},
       {"logical_or", "LogicalOr"},
+      {"logical_xor", "LogicalXor"},
       {"not_equal", "NotEqual"}};
   for (const auto& [name, evaluated] : kNames) {
     if (name == op) return evaluated;
@@ -68,9 +70,13 @@ absl::string_view EvaluatedName(absl::string_view op) {
 
 absl::Status ImportEvaluated(OpImporter& node) {
   ASSIGN_OR_RETURN(const Pair pair, ReadPair(node));
+  const absl::string_view op = EvaluatedName(node.node().type());
+  if (!frontend::IsKnown(pair.x) || !frontend::IsKnown(pair.y)) {
+    ASSIGN_OR_RETURN(ValueRef value, frontend::ComputedBinary(node, op, pair.x, pair.y));
+    if (value != nullptr) return node.Give("Out", std::move(value));
+  }
   ASSIGN_OR_RETURN(const Tensor x, node.Constant(node.At("X"), "X"));
   ASSIGN_OR_RETURN(const Tensor y, node.Constant(node.At("Y"), "Y"));
-  const absl::string_view op = EvaluatedName(node.node().type());
   ASSIGN_OR_RETURN(Tensor result, EvaluateBinary(op, x, y.WithShape(pair.y->type.shape)));
   return node.Give("Out", node.MakeConstant(std::move(result)));
 }
@@ -147,6 +153,7 @@ constexpr ImportRule kRules[] = {
     {"less_than", ImportEvaluated},
     {"logical_and", ImportEvaluated},
     {"logical_or", ImportEvaluated},
+    {"logical_xor", ImportEvaluated},
     {"maximum", ImportBinary<Op::kMaximum>},
     {"mean", ImportMean},
     {"minimum", ImportBinary<Op::kMinimum>},

@@ -124,19 +124,23 @@ absl::Status ImportPad(OpImporter& node) {
   return PadByMode(node, x, "constant", fill, std::move(paddings));
 }
 
-// Slices of one axis at known places.
+// Slices of one axis.
 absl::Status ImportGather(OpImporter& node) {
   ASSIGN_OR_RETURN(const ValueRef x, node.In("X"));
-  ASSIGN_OR_RETURN(std::vector<int64_t> indices, node.ConstantInts(node.At("Index"), "Index"));
+  ASSIGN_OR_RETURN(const ValueRef index, node.In("Index"));
   ASSIGN_OR_RETURN(int64_t axis, node.IntOr("axis", 0));
   if (node.Takes("Axis")) {
     ASSIGN_OR_RETURN(axis, node.ConstantInt(node.At("Axis"), "Axis"));
   }
   ASSIGN_OR_RETURN(axis, node.Axis(axis, RankOf(x)));
+  if (!frontend::IsKnown(index)) {
+    return node.Give("Out", frontend::LookedUp(node, x, index, axis, /*may_be_negative=*/true));
+  }
+  ASSIGN_OR_RETURN(std::vector<int64_t> indices, node.ConstantInts(node.At("Index"), "Index"));
   const int64_t dim = x->type.shape[static_cast<size_t>(axis)];
-  for (int64_t& index : indices) {
-    if (index < 0) index += dim;
-    if (index < 0 || index >= dim) return absl::InvalidArgumentError("an index beyond the axis");
+  for (int64_t& place : indices) {
+    if (place < 0) place += dim;
+    if (place < 0 || place >= dim) return absl::InvalidArgumentError("an index beyond the axis");
   }
   return node.Give("Out", GatherAxis(node, x, axis, indices));
 }
@@ -193,11 +197,29 @@ absl::Status ImportArg(OpImporter& node) {
           node, x, {.axis = axis, .keep_dims = stays, .is_min = node.node().type() == "arg_min"}));
 }
 
+absl::Status ImportWhere(OpImporter& node) {
+  ASSIGN_OR_RETURN(const ValueRef holds, node.In("Condition"));
+  ASSIGN_OR_RETURN(const ValueRef a, node.In("X"));
+  ASSIGN_OR_RETURN(const ValueRef b, node.In("Y"));
+  return node.Give("Out", frontend::Selected(node, holds, a, b));
+}
+
+absl::Status ImportOneHot(OpImporter& node) {
+  ASSIGN_OR_RETURN(const ValueRef index, node.In("X"));
+  ASSIGN_OR_RETURN(int64_t depth, node.IntOr("depth", 0));
+  if (node.Takes("depth_tensor")) {
+    ASSIGN_OR_RETURN(depth, node.ConstantInt(node.At("depth_tensor"), "depth_tensor"));
+  }
+  return node.Give("Out", frontend::OneHotOf(node, index, depth, node.Scalar(0), node.Scalar(1),
+                                             RankOf(index), /*may_be_negative=*/false));
+}
+
 constexpr ImportRule kRules[] = {
-    {"arg_max", ImportArg},    {"arg_min", ImportArg},     {"flip", ImportFlip},
-    {"gather", ImportGather},  {"pad", ImportPad},         {"pad2d", ImportPadImage},
-    {"pad3d", ImportPadImage}, {"slice", ImportSlice},     {"strided_slice", ImportSlice},
-    {"unbind", ImportUnstack}, {"unstack", ImportUnstack},
+    {"arg_max", ImportArg},       {"arg_min", ImportArg},     {"flip", ImportFlip},
+    {"gather", ImportGather},     {"pad", ImportPad},         {"pad2d", ImportPadImage},
+    {"pad3d", ImportPadImage},    {"slice", ImportSlice},     {"strided_slice", ImportSlice},
+    {"unbind", ImportUnstack},    {"unstack", ImportUnstack}, {"where", ImportWhere},
+    {"one_hot_v2", ImportOneHot},
 };
 
 }  // namespace

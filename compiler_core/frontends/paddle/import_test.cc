@@ -211,6 +211,26 @@ TEST(PaddleImportTest, ThePlaceOfTheGreatest) {
   EXPECT_THAT(Answer(least, {{1, 9, 2, 7, 0, 7}}), ElementsAre(4));
 }
 
+TEST(PaddleImportTest, ComparesAndChoosesAtRunTime) {
+  ProgramBuilder b;
+  b.Input("x", {1, 4}).Parameter("limit", {1, 4}, {1, 1, 1, 1});
+  b.Op("greater_than").In("X", {"x"}).In("Y", {"limit"}).Out("Out", {"above"});
+  b.Op("logical_not").In("X", {"above"}).Out("Out", {"below"});
+  b.Op("floor").In("X", {"x"}).Out("Out", {"whole"});
+  b.Op("sign").In("X", {"x"}).Out("Out", {"sign"});
+  b.Op("where").In("Condition", {"below"}).In("X", {"sign"}).In("Y", {"whole"}).Out("Out", {"y"});
+  b.Output("y");
+  EXPECT_THAT(Answer(b, {{-2.5f, 0.5f, 1.5f, 3}}), ElementsAre(-1, 1, 1, 3));
+}
+
+TEST(PaddleImportTest, LooksUpThePlaceOfTheGreatest) {
+  ProgramBuilder b;
+  b.Input("x", {1, 3}).Parameter("rows", {3, 2}, {1, 2, 3, 4, 5, 6});
+  b.Op("arg_max").In("X", {"x"}).Out("Out", {"best"}).Int("axis", 1);
+  b.Op("gather").In("X", {"rows"}).In("Index", {"best"}).Out("Out", {"y"}).Output("y");
+  EXPECT_THAT(Answer(b, {{0, 9, 4}}), ElementsAre(3, 4));
+}
+
 // By Paddle's formula: round(clip(x, -s, s) / s * 127) * s / 127.
 TEST(PaddleImportTest, TrainedScalesRoundToTheirSteps) {
   ProgramBuilder b;
