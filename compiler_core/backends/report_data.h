@@ -10,6 +10,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "compiler_core/base/quant_options.h"
 #include "compiler_core/ir/cmd/command.h"
 #include "compiler_core/ir/cmd/load.h"
 #include "compiler_core/ir/graph/graph.h"
@@ -119,9 +120,6 @@ struct MetricFigure {
   double of_float = 0;
   double quantized = 0;  // not finite: none, as an sqnr without any difference
 };
-
-// Below this many dB an output's noise is more than a tenth of its values' size.
-inline constexpr double kPoorSqnrDb = 20;
 
 struct ModelMetrics {
   std::string source;  // the source of the items: "data", "calibration_data"

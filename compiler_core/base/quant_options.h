@@ -86,6 +86,9 @@ struct TrimRule {
 // One way to work on the whole graph behind calibration, in the order that they are listed.
 enum class GlobalCalibration : uint8_t { kEqualization, kAdaround, kBiasCorrection };
 
+// Below this many dB an output's noise is more than a tenth of its values' size.
+inline constexpr double kPoorSqnrDb = 20;
+
 struct QuantOptions {
   int weight_bits = 8;
   int bias_bits = 32;
@@ -117,6 +120,8 @@ struct QuantOptions {
   std::vector<LayerIds> fake_quant_ids;           // layers that do, by number
   std::vector<std::string> fake_quant_operators;  // layer types that do, in any case
   std::vector<GlobalCalibration> global_calibration;
+  // Bits go up to 16 until every output is so many dB above its quantization noise; 0: they stay.
+  double least_sqnr_db = 0;
   bool force_float_ir = false;  // a quantized model is turned back into float first
   bool operator==(const QuantOptions&) const = default;
 };

@@ -92,6 +92,7 @@ bool Preset(const std::string& text, QuantConfig& config) {
     options.activation_method = QuantMethod::kPerTensorAsymmetric;
     options.activation_strategy.kind =
         text == "fast" ? QuantStrategy::Kind::kExtrema : QuantStrategy::Kind::kBestSingle;
+    options.least_sqnr_db = text == "fast" ? 0 : kPoorSqnrDb;
   } else if (text != "compass") {
     return false;
   }
@@ -133,6 +134,13 @@ bool ActivationStrategy(const std::string& text, QuantStrategy& out) {
 bool Momentum(const std::string& text, double& out) {
   double number = 0;
   if (!absl::SimpleAtod(text, &number) || !(number >= 0 && number <= 1)) return false;
+  out = number;
+  return true;
+}
+
+bool Decibels(const std::string& text, double& out) {
+  double number = 0;
+  if (!absl::SimpleAtod(text, &number) || !(number >= 0 && number <= 60)) return false;
   out = number;
   return true;
 }

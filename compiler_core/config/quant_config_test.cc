@@ -101,6 +101,7 @@ TEST(QuantConfigTest, OtherKeysGoBeforeThePreset) {
   want.weight_method = QuantMethod::kPerChannelSymmetricRestricted;
   want.activation_method = QuantMethod::kPerTensorAsymmetric;
   want.activation_strategy = {QuantStrategy::Kind::kKld, 0};
+  want.least_sqnr_db = kPoorSqnrDb;
   EXPECT_EQ(best.config.options, want);
   EXPECT_EQ(best.config.preset.activation_strategy.kind, QuantStrategy::Kind::kBestSingle);
   EXPECT_EQ(ReadText("preset: fast\n").config.options.activation_strategy.kind,

@@ -51,7 +51,7 @@ void WarnAboutQuality(const ModelMetrics& metrics, const std::string& model_name
                                     "%.0f dB results often differ",
                                     Printable(figure.output), figure.quantized, kPoorSqnrDb),
          .file = model_name,
-         .fix = "in QUANT set preset: best, or activation_bits: 16"});
+         .fix = "in QUANT set preset: best, or activation_bits and weight_bits: 16"});
   }
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "compiler_core/backends/dead_channels.h"
 #include "compiler_core/backends/selection.h"
 #include "compiler_core/backends/states.h"
@@ -171,6 +172,46 @@ class Maker {
     }
   }
 
+  // The SQNR of the worst output of quantized runs.
+  static double LeastSqnr(const QuantizeResult& result) {
+    double least = std::numeric_limits<double>::infinity();
+    for (const OutputError& output : result.outputs) least = std::min(least, output.sqnr_db());
+    return least;
+  }
+
+  // As least_sqnr asks: where 8 bits do not suffice, once more with 16 for activations, and once
+  // more with 16 for weights, too. Keeps the best of these.
+  absl::StatusOr<QuantizeResult> QuantizeWell(QuantizeInput& input) {
+    ASSIGN_OR_RETURN(QuantizeResult best, Quantize(input, diagnostics_));
+    const double first = LeastSqnr(best);
+    const double wanted = input.options.least_sqnr_db;
+    if (input.fixed_point || !input.template_name.empty()) return best;
+    constexpr int kBits = 16;
+    std::string chosen;
+    for (const bool widens_weights : {false, true}) {
+      if (LeastSqnr(best) >= wanted) break;
+      const QuantOptions before = input.options;
+      input.options.activation_bits = kBits;
+      if (widens_weights) input.options.weight_bits = kBits;
+      if (input.options == before) continue;
+      Diagnostics again;  // says what the first run has said
+      ASSIGN_OR_RETURN(QuantizeResult wider, Quantize(input, again));
+      if (LeastSqnr(wider) <= LeastSqnr(best)) continue;
+      wider.log.insert(wider.log.begin(), best.log.begin(), best.log.end());
+      best = std::move(wider);
+      chosen = widens_weights ? "activations and weights" : "activations";
+    }
+    if (chosen.empty()) return best;
+    diagnostics_.Add(
+        {.kind = DiagnosticKind::kQuantBitsWidened,
+         .message = absl::StrFormat("the worst output is %.1f dB above its quantization noise, and "
+                                    "least_sqnr is %g; with 16 bits for %s it is %.1f dB",
+                                    first, wanted, chosen, LeastSqnr(best)),
+         .file = request_.options.model_name,
+         .fix = "nothing need be done; for a smaller and faster model set least_sqnr: 0 in QUANT"});
+    return best;
+  }
+
   absl::StatusOr<IntegerModel> QuantizeFloat(const Graph& graph,
                                              const std::map<ValueId, ValueRange>& ranges) {
     const OwnBiases own = GiveOwnBiases(graph);
@@ -192,7 +233,7 @@ class Maker {
     std::string opt_template;
     ASSIGN_OR_RETURN(input.template_name, ReadText(kTemplateRole, opt_template));
     input.opt_template = opt_template;
-    ASSIGN_OR_RETURN(QuantizeResult result, Quantize(input, diagnostics_));
+    ASSIGN_OR_RETURN(QuantizeResult result, QuantizeWell(input));
     return IntegerModel{.graph = std::move(result.graph),
                         .plan = std::move(result.plan),
                         .state_inputs = states_,
