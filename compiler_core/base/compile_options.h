@@ -46,6 +46,7 @@ struct CompileOptions {
   std::vector<PreprocessStep> preprocess;
   std::vector<std::string> outputs;       // OUTPUT_OPS in order; NAME or NAME:K
   std::vector<std::string> fp16_outputs;  // FP16_OUT_OPS: names (TF), decimal indices (PT)
+  std::vector<std::string> keep_states;   // KEEP_STATES: recurrent layers, or "*"
   std::vector<int64_t> input_ncx_to_nxc;  // INPUT_NCX_TO_NXC
   bool fuse_bn = false;
   bool fuse_biasadd = false;

@@ -39,6 +39,7 @@ struct FrameworkInfo {
   bool has_port_names = true;      // false: a config counts inputs and outputs from 0
   bool has_const_inputs = false;   // CONST_INPUTS is honoured
   bool has_dim_names = false;      // DIMS is honoured
+  bool has_kept_states = false;    // KEEP_STATES is honoured
   bool has_turned_inputs = false;  // INPUT_NCX_TO_NXC is honoured
   DataFile data_file = DataFile::kNone;
   absl::string_view data_key = {};     // key of a config that names it: "MODEL_BIN"

@@ -242,6 +242,9 @@ class Writer {
       Line("# FUSE_BN: true            # batch normalisation into the convolution before it");
     }
     Line("# FP16_OUT_OPS: [...]      # outputs that are states, fed back as they are");
+    if (Info().has_kept_states) {
+      Line("# KEEP_STATES: ['*']       # recurrent layers go on where the call before ended");
+    }
     Line("# MEMORY_PLAN: in_place    # less data memory");
   }
 

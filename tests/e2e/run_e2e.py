@@ -32,7 +32,7 @@
                                         darknet [-v] [--update] [NAME...],
                                         paddle [-v] [--update] [NAME...], mxnet [NAME...],
                                         boxes [TYPE...], plugins, addresses, pictures, saved_model,
-                                        sounds, torch_states
+                                        sounds, kept_states, torch_states
 
 Environment: NPUC_BIN_DIR (default build/bin), NPUC_SHARED (default ../shared). Exit 0 passed, 1
 failed, 2 wrong usage, 77 skipped because the shared folder is missing.
@@ -59,7 +59,7 @@ SUITES = ("first_minute", "tf_graphs", "mnist", "vendor_headers", "vendor_frames
           "command_line", "constants", "not_finite", "saturation", "calibration_cost",
           "dead_channels", "row_plans", "coded_weights", "published", "caffe", "darknet", "paddle",
           "mxnet", "boxes", "plugins", "addresses", "pictures", "saved_model", "vendor_like",
-          "sounds", "torch_states")
+          "sounds", "kept_states", "torch_states")
 # Where the module cannot be named as the suite.
 MODULES = {"torch": "torch_nets"}
 

@@ -6,11 +6,13 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/frontends/common/stored_integers.h"
@@ -75,6 +77,19 @@ struct ImportState {
   ValueRef AddInput(const std::string& name, const TensorType& type, std::string op = "");
   // Known integers are written as floats; a value that cannot be placed is reported.
   void AddOutput(std::string name, ValueRef value, bool fp16);
+
+  // A state that goes from call to call: an input NAME_WHAT of the model, and an output
+  // NAME_WHAT_out, which AddStateOutputs() adds in the order of the inputs.
+  ValueRef StateBefore(const std::string& name, absl::string_view what, const TensorType& type);
+  // Nothing where the name has no such state.
+  void SetStateAfter(const std::string& name, absl::string_view what, ValueRef value);
+  // The state that a layer begins with, given what the model says: where KEEP_STATES names the
+  // layer and the model's state is a constant, an input.
+  ValueRef KeptState(const std::string& layer, absl::string_view what, const ValueRef& initial);
+  // To be called once, before other outputs are added; reports names of KEEP_STATES that no layer
+  // has.
+  void AddStateOutputs();
+
   // False, and reported at the node that went too far: the model's constants are too large.
   bool ConstantsFit(NodeSource source);
   // False: one more node of so many operands goes beyond a limit. All further ones do, too.
@@ -85,9 +100,18 @@ struct ImportState {
   Diagnostics* diagnostics;
   std::string file;
   std::string constant_fix;
+  std::vector<std::string> keep_states = {};  // KEEP_STATES
   int64_t constant_bytes_left = kMaxConstantBytes;
   int64_t fold_work_left = 2 * kMaxFoldWork;
   int64_t operands_left = kMaxGraphOperands;  // negative: nodes or operands are too many
+
+ private:
+  struct State {
+    std::string name;  // of the input
+    ValueRef after;
+  };
+  std::vector<State> states_;
+  std::set<std::string> recurrent_;  // layers that begin with constant states
 };
 
 }  // namespace npuc::frontend

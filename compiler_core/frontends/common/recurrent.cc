@@ -162,6 +162,13 @@ absl::StatusOr<std::vector<ValueRef>> RunRecurrent(Emitter& node, const Recurren
   if (cell.input != nullptr) shares = TimesTransposed(shares, cell.input);
   shares = PlusBias(shares, cell.input_bias);
   RETURN_IF_ERROR(shares.value.status());
+  const std::string& layer = node.source().name;
+  const std::string h = absl::StrCat("h", cell.level);
+  const std::string c = absl::StrCat("c", cell.level);
+  if (!is_backward) {
+    state.h = node.state().KeptState(layer, h, state.h);
+    if (state.c != nullptr) state.c = node.state().KeptState(layer, c, state.c);
+  }
   std::vector<ValueRef> results(static_cast<size_t>(steps));
   Stepper stepper(node, cell);
   for (int64_t k = 0; k < steps; ++k) {
@@ -177,6 +184,10 @@ absl::StatusOr<std::vector<ValueRef>> RunRecurrent(Emitter& node, const Recurren
     const Term share(node, node.Sliced(*shares.value, 0, t * batch, batch));
     ASSIGN_OR_RETURN(state, stepper.Step(share, state));
     results[static_cast<size_t>(t)] = state.h;
+  }
+  if (!is_backward) {
+    node.state().SetStateAfter(layer, h, state.h);
+    node.state().SetStateAfter(layer, c, state.c);
   }
   return results;
 }
@@ -200,9 +211,11 @@ absl::StatusOr<StackResults> RunRecurrentStack(Emitter& node, const RecurrentSta
     ASSIGN_OR_RETURN(const ValueRef part, node.Sliced(all, 0, i, 1));
     return node.Reshaped(part, {shape[1], shape[2]});
   };
-  for (const std::vector<RecurrentCell>& directions : stack.layers) {
+  for (size_t level = 0; level < stack.layers.size(); ++level) {
+    std::vector<RecurrentCell> directions = stack.layers[level];
     std::vector<ValueRef> parts;
     for (size_t d = 0; d < directions.size(); ++d) {
+      if (stack.layers.size() > 1) directions[d].level = absl::StrCat("_", level);
       RecurrentState state;
       const auto i = static_cast<int64_t>(hs.size());
       ASSIGN_OR_RETURN(state.h, state_of(stack.h, i));

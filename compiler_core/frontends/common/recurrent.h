@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -40,6 +41,7 @@ struct RecurrentCell {
   Function gate = Sigmoid;
   Function function = Tanh;  // f
   Function shown = Tanh;     // k
+  std::string level;         // behind h and c in the names of states that are kept
 
   int64_t gates() const { return kind == Kind::kPlain ? 1 : kind == Kind::kGru ? 3 : 4; }
 };
@@ -63,7 +65,8 @@ ValueRef ZeroState(Emitter& node, int64_t batch, int64_t hidden);
 
 // Runs x [steps, batch, in] through the cell, from its last step where `is_backward`. The results
 // by time, each [batch, hidden]; `state` is that before and then that behind. `kept` [steps, batch]
-// or null: factors of the state before each step, which is forgotten where they are 0.
+// or null: factors of the state before each step, which is forgotten where they are 0. The state
+// before that KEEP_STATES keeps is an input of the model, unless `is_backward`.
 // INVALID_ARGUMENT where shapes do not fit.
 absl::StatusOr<std::vector<ValueRef>> RunRecurrent(Emitter& node, const RecurrentCell& cell,
                                                    const ValueRef& x, bool is_backward,

@@ -277,6 +277,74 @@ TEST(MxNetImportTest, FusedRnnsAreThoseOfPyTorch) {
   }
 }
 
+// KEEP_STATES makes inputs and outputs of states that the model begins with zeros.
+TEST(MxNetImportTest, ARnnMayGoOnWhereTheCallBeforeEnded) {
+  for (const frontend::RecurrentCase& c : frontend::RecurrentCases()) {
+    if (c.name != "Lstm" && c.name != "Gru") continue;
+    const bool is_lstm = c.name == "Lstm";
+    const frontend::RecurrentNumbers numbers(c, is_lstm ? 4 : 3);
+    const auto& direction = numbers.directions[0];
+    std::vector<float> flat;
+    for (const auto* part : {&direction.w, &direction.r, &direction.w_bias, &direction.r_bias}) {
+      flat.insert(flat.end(), part->begin(), part->end());
+    }
+    const std::string symbol = absl::StrCat(
+        R"({"nodes": [
+      {"op": "null", "name": "data", "inputs": []}, {"op": "null", "name": "all", "inputs": []},
+      {"op": "RNN", "name": "rnn", "attrs": {"mode": ")",
+        is_lstm ? "lstm" : "gru", R"(", "state_size": "2", "num_layers": "1"},
+       "inputs": [[0, 0, 0], [1, 0, 0]]}], "arg_nodes": [0, 1], "heads": [[2, 0, 0]]})");
+    CompileOptions options;
+    options.inputs = {{"data", {3, 2, 3}}};
+    options.keep_states = {"*"};
+    const std::string params =
+        ParamsBytes({{"arg:all", ArrayBytes(2, {static_cast<int64_t>(flat.size())}, flat)}});
+    const Imported net = Import(symbol, params, options);
+    ASSERT_TRUE(net.graph.ok()) << net.problems;
+    std::vector<Tensor> inputs = {Tensor::FromFloats({3, 2, 3}, numbers.x),
+                                  Tensor::FromFloats({2, 2}, numbers.h)};
+    if (is_lstm) inputs.push_back(Tensor::FromFloats({2, 2}, numbers.c));
+    const absl::StatusOr<std::vector<Tensor>> results = RunReference(*net.graph, inputs);
+    ASSERT_TRUE(results.ok()) << results.status();
+    std::vector<std::vector<float>> wanted = {c.h};
+    if (is_lstm) wanted.push_back(c.c);
+    wanted.push_back(c.y);
+    ASSERT_EQ(results->size(), wanted.size());
+    EXPECT_EQ(net.graph->outputs()[0].name, "rnn_h_out");
+    EXPECT_TRUE(net.graph->outputs()[0].fp16);
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      EXPECT_THAT((*results)[i].ToFloats(), Pointwise(FloatNear(1e-5f), wanted[i])) << c.name << i;
+    }
+  }
+}
+
+// By MXNet's documentation: what holds is 1, indices are floats, and take keeps them in range.
+TEST(MxNetImportTest, ComparesChoosesAndLooksUp) {
+  constexpr char kSymbol[] = R"({"nodes": [
+    {"op": "null", "name": "data", "inputs": []}, {"op": "null", "name": "w", "inputs": []},
+    {"op": "_greater_scalar", "name": "above", "attrs": {"scalar": "1.5"}, "inputs": [[0, 0, 0]]},
+    {"op": "argmax", "name": "best", "attrs": {"axis": "1"}, "inputs": [[0, 0, 0]]},
+    {"op": "take", "name": "row", "inputs": [[1, 0, 0], [3, 0, 0]]},
+    {"op": "floor", "name": "whole", "inputs": [[0, 0, 0]]},
+    {"op": "where", "name": "chosen", "inputs": [[2, 0, 0], [5, 0, 0], [0, 0, 0]]},
+    {"op": "one_hot", "name": "hot", "attrs": {"depth": "3"}, "inputs": [[3, 0, 0]]},
+    {"op": "logical_not", "name": "not", "inputs": [[2, 0, 0]]}],
+   "arg_nodes": [0, 1],
+   "heads": [[2, 0, 0], [3, 0, 0], [4, 0, 0], [6, 0, 0], [7, 0, 0], [8, 0, 0]]})";
+  const Imported net = Import(
+      kSymbol, ParamsBytes({{"arg:w", ArrayBytes(2, {3, 2}, {1, 2, 3, 4, 5, 6})}}), Options());
+  ASSERT_TRUE(net.graph.ok()) << net.problems;
+  const absl::StatusOr<std::vector<Tensor>> results =
+      RunReference(*net.graph, {Tensor::FromFloats({1, 3}, {-0.5f, 1.5f, 2.75f})});
+  ASSERT_TRUE(results.ok()) << results.status();
+  EXPECT_THAT((*results)[0].ToFloats(), ElementsAre(0, 0, 1));
+  EXPECT_THAT((*results)[1].ToFloats(), ElementsAre(2));
+  EXPECT_THAT((*results)[2].ToFloats(), ElementsAre(5, 6));
+  EXPECT_THAT((*results)[3].ToFloats(), ElementsAre(-0.5f, 1.5f, 2));
+  EXPECT_THAT((*results)[4].ToFloats(), ElementsAre(0, 0, 1));
+  EXPECT_THAT((*results)[5].ToFloats(), ElementsAre(1, 1, 0));
+}
+
 TEST(MxNetImportTest, BoundsTheUnitsOfARnn) {
   constexpr char kSymbol[] = R"({"nodes": [
     {"op": "null", "name": "data", "inputs": []}, {"op": "null", "name": "p", "inputs": []},

@@ -313,6 +313,7 @@ const frontend::CutAdvice& Importer::Advice() {
 }
 
 void Importer::AddOutputs() {
+  state_.AddStateOutputs();
   for (const Output& output : outputs_) {
     const NodeView& node = symbol_.node(output.entry.node);
     if (given_.contains(output.entry) || node.is_variable()) {
@@ -334,6 +335,7 @@ void Importer::AddOutputs() {
 }
 
 void Importer::Run() {
+  state_.keep_states = options_.keep_states;
   RestorePrefix();
   ResolveInputs();
   ResolveOutputs();

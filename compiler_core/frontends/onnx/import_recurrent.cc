@@ -356,14 +356,23 @@ absl::Status Recur(NodeImporter& node, int64_t gates) {
   std::vector<ValueRef> hs;
   std::vector<ValueRef> cs;
   for (int64_t d = 0; d < r.directions; ++d) {
+    const bool is_backward = r.is_reverse || d == 1;
     ASSIGN_OR_RETURN(const Cell cell, ReadCell(node, r, gates, d));
-    ASSIGN_OR_RETURN(const ValueRef h, InitialState(node, r, 5, cell.hidden, d));
+    ASSIGN_OR_RETURN(ValueRef h, InitialState(node, r, 5, cell.hidden, d));
     ValueRef c;
     if (gates == 4) {
       ASSIGN_OR_RETURN(c, InitialState(node, r, 6, cell.hidden, d));
     }
-    ASSIGN_OR_RETURN(results.emplace_back(),
-                     RunDirection(node, r, cell, x, h, c, r.is_reverse || d == 1));
+    const std::string& name = node.source().name;
+    if (!is_backward) {
+      h = node.state().KeptState(name, "h", h);
+      if (c != nullptr) c = node.state().KeptState(name, "c", c);
+    }
+    ASSIGN_OR_RETURN(results.emplace_back(), RunDirection(node, r, cell, x, h, c, is_backward));
+    if (!is_backward) {
+      node.state().SetStateAfter(name, "h", results.back().h);
+      node.state().SetStateAfter(name, "c", results.back().c);
+    }
     hs.push_back(results.back().h);
     cs.push_back(results.back().c);
   }

@@ -254,6 +254,7 @@ const frontend::CutAdvice& Importer::Advice() {
 }
 
 void Importer::AddOutputs() {
+  state_.AddStateOutputs();
   for (const Endpoints::Output& output : outputs_) {
     if (graph_.IsGiven(output.name) || main_.FindInput(output.name) >= 0) {
       endpoints_.ReportInputAsOutput(output.name);
@@ -285,6 +286,7 @@ void Importer::ReportUnusedInputs() {
 }
 
 void Importer::Run() {
+  state_.keep_states = options_.keep_states;
   ResolveInputs();
   ResolveOutputs();
   std::vector<absl::string_view> wanted;

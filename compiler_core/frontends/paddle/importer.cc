@@ -303,6 +303,7 @@ void Importer::NoteDecoders() {
 }
 
 void Importer::AddOutputs() {
+  state_.AddStateOutputs();
   for (const frontend::Endpoints::Output& output : outputs_) {
     const bool is_input = std::find(program_.inputs().begin(), program_.inputs().end(),
                                     output.name) != program_.inputs().end();
@@ -324,6 +325,7 @@ void Importer::AddOutputs() {
 }
 
 void Importer::Run() {
+  state_.keep_states = options_.keep_states;
   ResolveInputs();
   ResolveOutputs();
   if (state_.diagnostics->has_errors()) return;

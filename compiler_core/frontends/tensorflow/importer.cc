@@ -547,6 +547,7 @@ void Importer::ImportNode(const Task& task) {
   const LoopFrames::LoopMerge* merge = frames_.FindMerge(index);
   if (merge != nullptr) {  // takes one of its operands, as if the other were not there
     const bool is_first = contexts_[static_cast<size_t>(task.context)].iteration == 0;
+    if (is_first) inputs[0] = FirstOf(task, inputs[0]);
     inputs.insert(inputs.begin() + ((is_first ? merge->enter : merge->next) == 0 ? 1 : 0),
                   DeadValue());
   } else if (has_dead && ControlOp(node) != "Merge") {
@@ -659,6 +660,7 @@ void Importer::AnalyseLoops() {
 }
 
 void Importer::Run() {
+  state_.keep_states = options_.keep_states;
   ResolveInputs();
   ResolveOutputs();
   for (size_t i = 0; i < outputs_.size(); ++i) {
@@ -674,8 +676,10 @@ void Importer::Run() {
   if (!frames_.is_settled()) return;
   MatchSubgraphs();
   for (int node : order_) {
-    if (frames_.level(node) == 0) Evaluate(node);
+    if (frames_.level(node) == 0) Evaluate({node, 0});
   }
+  EvaluateStates();
+  state_.AddStateOutputs();
   AddOutputs();
   if (diagnostics_->has_errors()) return;
   for (const CutKey& key : cut_order_) {

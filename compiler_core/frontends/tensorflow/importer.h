@@ -134,7 +134,14 @@ class Importer {
   const std::string& LikelyEndpoints(bool inputs);
 
   // unroll.cc: the evaluation of nodes in their contexts.
-  void Evaluate(int node);
+  void Evaluate(const Task& first);
+  // The first value of a variable of a loop outside of all others, given the model's own: an input
+  // where KEEP_STATES keeps the loop's states.
+  ValueRef FirstOf(const Task& merge, const ValueRef& first);
+  // True where turns of a loop change the variable that a Merge holds.
+  bool IsChanged(int merge) const;
+  // The kept states' values behind the last turn.
+  void EvaluateStates();
   Result& ResultOf(const Task& task);
   // Adds what the node waits for to the stack.
   Step PushOperand(const Task& task, std::vector<Task>* stack);
@@ -174,6 +181,12 @@ class Importer {
   std::deque<LoopRun> runs_;
   absl::flat_hash_map<std::pair<int, int>, int> run_by_key_;  // frame, outer context
   int64_t unrolled_left_ = kMaxUnrolledNodes;
+  struct LoopState {
+    int merge = 0;
+    int run = 0;
+    std::string what;  // in the state's name, behind the loop's
+  };
+  std::vector<LoopState> loop_states_;
   std::optional<frontend::CutAdvice> advice_;
   int shapes_to_propose_ = 16;  // each is a look at all nodes
 };

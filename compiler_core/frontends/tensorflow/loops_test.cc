@@ -59,6 +59,34 @@ TEST(LoopsTest, TurnsAreUnrolled) {
   EXPECT_EQ(result.graph->node_count(), 6);  // the input and one sum a turn
 }
 
+// s = {0, 0}; three turns of s = s + x. KEEP_STATES makes s an input and an output; a variable that
+// turns hand on unchanged is none, and nor is the counter.
+TEST(LoopsTest, ALoopMayGoOnWhereTheCallBeforeEnded) {
+  GraphDefBuilder b;
+  b.Placeholder("x", {2});
+  b.Floats("zeros", {2}, {0, 0}).Floats("two", {2}, {2, 2});
+  Counter(b, "loop", 3);
+  Variable(b, "same", "loop", "two", "same/in");
+  Variable(b, "s", "loop", "zeros", "sum");
+  b.Node("half", "Enter", {"x"}).String("frame_name", "loop").Bool("is_constant", true);
+  b.Node("twice", "Mul", {"half", "same/in"});
+  b.Node("sum", "Add", {"s/in", "twice"});
+  b.Node("y", "Identity", {"s/exit"});
+  CompileOptions options = Options({{"x", {2}}}, {"y"});
+  EXPECT_THAT(Evaluate(b.Bytes(), options, {{1, 3}})[0].ToFloats(), ElementsAre(6, 18));
+  options.keep_states = {"loop"};
+  const ImportResult result = RunImport(b.Bytes(), options);
+  ASSERT_TRUE(result.graph.ok()) << result.Text();
+  ASSERT_EQ(result.graph->inputs().size(), 2);
+  EXPECT_EQ(result.graph->def(result.graph->inputs()[1]).source.name, "loop_0");
+  EXPECT_EQ(result.graph->outputs()[0].name, "loop_0_out");
+  const std::vector<Tensor> answers = Evaluate(b.Bytes(), options, {{1, 3}, {10, 20}});
+  EXPECT_THAT(answers[0].ToFloats(), ElementsAre(16, 38));
+  EXPECT_THAT(answers[1].ToFloats(), ElementsAre(16, 38));
+  options.keep_states = {"lop"};
+  EXPECT_THAT(RunImport(b.Bytes(), options).Text(), HasSubstr("did you mean 'loop'?"));
+}
+
 TEST(LoopsTest, NestedLoopsAreUnrolled) {
   GraphDefBuilder b;
   b.Placeholder("x", {1});

@@ -21,8 +21,51 @@ Importer::Result& Importer::ResultOf(const Task& task) {
   return contexts_[static_cast<size_t>(task.context)].results[task.node];
 }
 
-void Importer::Evaluate(int node) {
-  std::vector<Task> stack = {{node, 0}};
+bool Importer::IsChanged(int merge) const {
+  const LoopFrames::LoopMerge* loop = frames_.FindMerge(merge);
+  int node = nodes_[static_cast<size_t>(merge)].edges[loop->next].producer;
+  for (size_t steps = 0; node != merge; ++steps) {
+    if (steps == nodes_.size()) return true;  // a circle, which is reported where it is evaluated
+    const absl::string_view op = ControlOp(file_.node(node));
+    const std::vector<Edge>& edges = nodes_[static_cast<size_t>(node)].edges;
+    const bool passes = op == "NextIteration" || op == "Switch" || op == "Identity";
+    if (!passes || edges.empty()) return true;
+    node = edges[0].producer;
+  }
+  return false;
+}
+
+ValueRef Importer::FirstOf(const Task& merge, const ValueRef& first) {
+  const int run = contexts_[static_cast<size_t>(merge.context)].run;
+  const bool is_tensor = FactsOf(*first).array < 0 && !FactsOf(*first).is_dead;
+  if (runs_[static_cast<size_t>(run)].outer != 0 || !is_tensor || first->type.shape.empty() ||
+      !IsChanged(merge.node)) {
+    return first;
+  }
+  const int frame = runs_[static_cast<size_t>(run)].frame;
+  const auto before = std::count_if(loop_states_.begin(), loop_states_.end(),
+                                    [run](const LoopState& state) { return state.run == run; });
+  const std::string what = absl::StrCat(before);
+  const ValueRef value = state_.KeptState(frames_.frame(frame).name, what, first);
+  if (value != first) loop_states_.push_back({merge.node, run, what});
+  return value;
+}
+
+void Importer::EvaluateStates() {
+  for (const LoopState& state : loop_states_) {
+    const LoopRun& run = runs_[static_cast<size_t>(state.run)];
+    const int context = run.trip_count < 0 ? -1 : ContextOf(state.run, run.trip_count);
+    if (context < 0) continue;  // reported
+    const Task last{state.merge, context};
+    Evaluate(last);
+    const Result& result = ResultOf(last);
+    if (!result.is_done || result.values.empty()) continue;  // reported
+    state_.SetStateAfter(frames_.frame(run.frame).name, state.what, result.values[0]);
+  }
+}
+
+void Importer::Evaluate(const Task& first) {
+  std::vector<Task> stack = {first};
   while (!stack.empty()) {
     const Task task = stack.back();
     Result& result = ResultOf(task);

@@ -204,6 +204,7 @@ const frontend::CutAdvice& Importer::Advice() {
 
 void Importer::AddOutputs() {
   variables_.AddOutputs();
+  state_.AddStateOutputs();
   for (const Output& output : outputs_) {
     const std::vector<int>& inputs = file_.inputs();
     if (cuts_.contains(output.tensor) ||
@@ -232,6 +233,7 @@ void Importer::ReportUnusedInputs() {
 }
 
 void Importer::Run() {
+  state_.keep_states = options_.keep_states;
   ResolveInputs();
   ResolveOutputs();
   MarkNeeded();

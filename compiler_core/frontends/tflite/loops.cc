@@ -67,7 +67,18 @@ int SubgraphImport::Decided(const OperatorView& op, const ValueRef& condition) {
   });
 }
 
+// A variable of a loop of the main graph whose first value is a constant and that turns change is a
+// state, which KEEP_STATES may keep.
 void SubgraphImport::ImportWhile(const OperatorView& op, std::vector<ValueRef> values) {
+  const std::string name = SourceOf(op).name;
+  const SubgraphView& body = shared_.file.subgraph(op.subgraphs[1]);
+  for (size_t i = 0; i < values.size() && nesting_ == 0; ++i) {
+    if (body.inputs[i] == body.outputs[i] || values[i]->facts != nullptr ||
+        values[i]->type.shape.empty()) {
+      continue;
+    }
+    values[i] = state_.KeptState(name, absl::StrCat(i), values[i]);
+  }
   const auto goes_on = [&](int) {
     const std::vector<ValueRef> condition = RunCalled(op, op.subgraphs[0], values);
     return condition.empty() ? -1 : Decided(op, condition[0]);
@@ -78,6 +89,7 @@ void SubgraphImport::ImportWhile(const OperatorView& op, std::vector<ValueRef> v
   };
   if (!shared_.unroller.Repeat(SourceOf(op), goes_on, run)) return;
   for (size_t i = 0; i < values.size(); ++i) {
+    if (nesting_ == 0) state_.SetStateAfter(name, absl::StrCat(i), values[i]);
     if (!given_.contains(op.outputs[i])) values_[op.outputs[i]] = values[i];
   }
 }

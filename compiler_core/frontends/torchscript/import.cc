@@ -70,6 +70,7 @@ class TorchImporter {
         state_(graph, diagnostics, options.model_name),
         executor_(archive, &state_) {
     state_.core = FindCore(options.core);
+    state_.keep_states = options.keep_states;
     state_.attributes.Begin(&plan, &unused);
   }
 
@@ -98,6 +99,7 @@ class TorchImporter {
       return;
     }
     Flatten(result, 0);
+    state_.AddStateOutputs();
     AddStateOutputs();
     AddOutputs();
     WarnAboutUnusedInputs();

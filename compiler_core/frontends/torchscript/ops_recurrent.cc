@@ -212,8 +212,20 @@ absl::StatusOr<ScriptValue> RunLayers(OpCall& call, Layer& layer) {
       State state;
       ASSIGN_OR_RETURN(state.h, EntryOf(call, layer.h, index));
       ASSIGN_OR_RETURN(state.c, EntryOf(call, layer.c, index));
+      const std::string& name = call.source().name;
+      const std::string suffix = layer.layers > 1 ? absl::StrCat("_", level) : "";
+      if (direction == 0) {
+        state.h = call.state().KeptState(name, absl::StrCat("h", suffix), state.h);
+        if (state.c != nullptr) {
+          state.c = call.state().KeptState(name, absl::StrCat("c", suffix), state.c);
+        }
+      }
       ASSIGN_OR_RETURN(const std::vector<ValueRef> results,
                        RunDirection(call, layer.cell, x, weights, direction == 1, state));
+      if (direction == 0) {
+        call.state().SetStateAfter(name, absl::StrCat("h", suffix), state.h);
+        call.state().SetStateAfter(name, absl::StrCat("c", suffix), state.c);
+      }
       ASSIGN_OR_RETURN(both.emplace_back(), call.Joined(results, 0));
       last_h.push_back(state.h);
       last_c.push_back(state.c);
