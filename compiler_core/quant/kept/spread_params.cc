@@ -207,13 +207,14 @@ class Spreader {
     return true;
   }
 
-  // What reads a value, also through the moves that passes add; null: the model's caller.
+  // What reads a value, also through the moves that passes add, up to one that is stored by
+  // parameters of its own; null: the model's caller.
   std::vector<const Node*> Readers(ValueId value) const {
     std::vector<const Node*> readers;
     if (is_output_.contains(value)) readers.push_back(nullptr);
     for (const Node* user : users_[static_cast<size_t>(value.value())]) {
       if (!user->source.op.empty() || !TraitsOf(user->op).keeps_parameters ||
-          user->outputs.size() != 1) {
+          user->outputs.size() != 1 || Find(user->outputs[0]) != nullptr) {
         readers.push_back(user);
         continue;
       }
