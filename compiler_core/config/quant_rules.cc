@@ -76,6 +76,7 @@ class QuantRules {
               options_.activation_strategy.kind == Kind::kExtrema);
     check("mixed_precision_auto_search", options_.mixed_precision_batches < 1);
     check("force_float_ir", !options_.force_float_ir);
+    check("least_sqnr", options_.least_sqnr_db == usual_.least_sqnr_db);
   }
 
   void CheckTables() {
@@ -123,6 +124,7 @@ class QuantRules {
         "it measures on calibration_data, and statistic_file stands in its place";
     Note("mixed_precision_auto_search", options_.mixed_precision_batches < 1 || IsFixedPoint(core_),
          why);
+    Note("least_sqnr", options_.least_sqnr_db == usual_.least_sqnr_db || IsFixedPoint(core_), why);
     const std::vector<GlobalCalibration>& global = options_.global_calibration;
     Note("global_calibration",
          global.empty() || std::find(global.begin(), global.end(),

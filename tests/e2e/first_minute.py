@@ -129,13 +129,13 @@ def check_calibration(model, folder):
 
 def check_refused(folder):
     """A model that a core refuses: the reasons in both forms, and no command that must fail."""
-    model = os.path.join(folder, "rounded.onnx")
-    with open(model, "wb") as f:
-        f.write(onnxmodel.model([onnxmodel.node("Round", ["x"], ["y"])], [("x", [1, 4])],
-                                [("y", [1, 4])], {}))
-    config = os.path.join(folder, "rounded.yaml")
+    model = os.path.join(folder, "turned.onnx")
+    with open(model, "wb") as f:  # a command moves data along six dimensions
+        f.write(onnxmodel.model([onnxmodel.node("Transpose", ["x"], ["y"])], [("x", [2] * 7)],
+                                [("y", [2] * 7)], {}))
+    config = os.path.join(folder, "turned.yaml")
     said = init(model, config, "-c", "X2_1204")
-    harness.check(said["verdict"] == "refused" and said["reasons"][0]["op"] == "Round" and
+    harness.check(said["verdict"] == "refused" and said["reasons"][0]["op"] == "Transpose" and
                   said["reasons"][0]["fix"] and "# QUANT:" in said["text"], said)
     text = harness.npuc("init", model, "-o", config, "--force", "-c", "X2_1204", expect=1).stdout
     harness.check(said["reasons"][0]["message"] in text and "next: npuc" not in text, text)
