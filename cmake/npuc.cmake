@@ -42,7 +42,9 @@ macro(npuc_global_setup)
     $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds>
     $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
     $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overread>
-    $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overflow>)
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overflow>
+    # g++ takes sources that are compiled together for headers.
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
   target_include_directories(npuc_flags INTERFACE "${PROJECT_SOURCE_DIR}")
   if(NPUC_SANITIZE)
     add_compile_options(-fsanitize=${NPUC_SANITIZE} -fno-omit-frame-pointer
@@ -56,7 +58,7 @@ endmacro()
 
 # Headers that most sources include, parsed once: a source of a library compiles in 2.2 s in place
 # of 4.0 (median of five, g++ 12). Each source still includes what it uses: presets tsan and fuzz
-# build without these.
+# build without these, and each source alone.
 function(npuc_add_precompiled_headers)
   set(headers
     <algorithm> <cmath> <cstdint> <functional> <map> <memory> <optional> <set> <string> <utility>
@@ -84,6 +86,19 @@ function(npuc_precompile target kind)
   endif()
 endfunction()
 
+# npuc_compile_together(TARGET): a library's sources are compiled a few at a time, as one file that
+# includes them. Headers are read and templates made once for all of them: npuc_programs take 550 s
+# of processor time in place of 1,080. So names in unnamed namespaces are names of their library.
+function(npuc_compile_together target)
+  if(NPUC_UNITY)
+    get_target_property(sources ${target} SOURCES)
+    list(FILTER sources INCLUDE REGEX "[.]pb[.]cc$")  # all of protoc's use the same names
+    set_source_files_properties(${sources} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON
+      UNITY_BUILD_BATCH_SIZE ${NPUC_UNITY})
+  endif()
+endfunction()
+
 # npuc_cc_library(NAME name SRCS a.cc DEPS other... TESTS a_test.cc TEST_DEPS ... FUZZERS a_fuzz.cc
 #                 LABELS ...)
 # Target npuc_<name>; tests become one binary npuc_<name>_test. DEPS are full target names. LABELS
@@ -97,6 +112,7 @@ function(npuc_cc_library)
     add_library(${target} STATIC ${A_SRCS})
     target_link_libraries(${target} PUBLIC npuc_flags ${A_DEPS} PRIVATE ${A_PRIVATE_DEPS})
     npuc_precompile(${target} precompiled)
+    npuc_compile_together(${target})
   else()
     add_library(${target} INTERFACE)
     target_link_libraries(${target} INTERFACE npuc_flags ${A_DEPS})

@@ -8,13 +8,13 @@ namespace npuc::daemon {
 namespace {
 
 // A share of --blob-mib: above it, uploads that nobody needs go, the least recently used first.
-constexpr double kSoftShare = 0.8;
+constexpr double kSoftCacheShare = 0.8;
 
 cache::BlobStoreOptions BlobOptions(const DaemonContext& context) {
   const Flags& flags = context.flags;
   const uint64_t limit = static_cast<uint64_t>(flags.blob_mib) << 20;
   return {.root = context.data_dir + "/blobs",
-          .soft_limit_bytes = static_cast<uint64_t>(kSoftShare * static_cast<double>(limit)),
+          .soft_limit_bytes = static_cast<uint64_t>(kSoftCacheShare * static_cast<double>(limit)),
           .hard_limit_bytes = limit,
           .disk_reserve_bytes = context.DiskReserveBytes(),
           .max_open_uploads_of_scope = static_cast<size_t>(flags.tenant_uploads),

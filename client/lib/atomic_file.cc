@@ -17,11 +17,11 @@ namespace {
 
 constexpr int kNameTries = 16;
 
+}  // namespace
+
 absl::Status ErrnoStatus(int error, absl::string_view what, absl::string_view path) {
   return absl::ErrnoToStatus(error, absl::StrCat(what, " '", path, "'"));
 }
-
-}  // namespace
 
 AtomicFile::AtomicFile(std::string path, std::string temporary, int fd)
     : path_(std::move(path)), temporary_(std::move(temporary)), fd_(fd) {}

@@ -10,6 +10,9 @@
 
 namespace npuc::client {
 
+// An error of errno, with what failed and the path.
+absl::Status ErrnoStatus(int error, absl::string_view what, absl::string_view path);
+
 // A file that appears whole or not at all: written under a temporary name in the same folder,
 // synced, then renamed over `path`. Without Commit nothing of it stays. Move-only; not thread-safe.
 // Errors: the absl code of errno, the path in the message.

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "client/lib/atomic_file.h"
 #include "compiler_core/base/digest.h"
 #include "compiler_core/base/folder_archive.h"
 #include "compiler_core/base/status.h"
@@ -21,10 +22,6 @@ namespace {
 
 constexpr size_t kReadBytes = 1 << 20;
 constexpr size_t kMaxNameBytes = 128;
-
-absl::Status ErrnoStatus(int error, absl::string_view what, absl::string_view path) {
-  return absl::ErrnoToStatus(error, absl::StrCat(what, " '", path, "'"));
-}
 
 absl::StatusOr<int> OpenRegular(const std::string& path) {
   // O_NONBLOCK, so that a named pipe is refused instead of waited for.

@@ -30,7 +30,7 @@ using Json = nlohmann::ordered_json;
 constexpr size_t kMaxConfigs = 10000;
 
 // ASCII alone, as output.h has it, since a console escapes other characters for people.
-std::string Dump(const Json& json) { return json.dump(-1, ' ', /*ensure_ascii=*/true); }
+std::string AsciiLine(const Json& json) { return json.dump(-1, ' ', /*ensure_ascii=*/true); }
 
 bool IsConfigName(const fs::path& path) {
   return path.extension() == ".yaml" || path.extension() == ".yml" || path.extension() == ".cfg";
@@ -190,7 +190,7 @@ class Batch {
     if (options_.json) {
       Json object = Json::parse(ErrorJson(status, diagnostics));
       object["config"] = Printable(items_[i].config);
-      console_.Out(Dump(object));
+      console_.Out(AsciiLine(object));
     }
     Count("REFUSED", code);
     if (code == kUnreachable || code == kInterrupted) stopped_ = true;
@@ -245,7 +245,7 @@ class Batch {
   void PrintJob(size_t i, const v1::CompileJob& job) {
     Json object = Json::parse(JobJson(job));
     object["config"] = Printable(items_[i].config);
-    console_.Out(Dump(object));
+    console_.Out(AsciiLine(object));
   }
 
   void Count(const std::string& state, ExitCode code) {
@@ -279,13 +279,13 @@ class Batch {
     if (options_.json) {
       Json counts = Json::object();
       for (const auto& [state, count] : states_) counts[state] = count;
-      console_.Out(Dump({{"summary",
-                          {{"configs", items_.size()},
-                           {"ended", ended_},
-                           {"states", counts},
-                           {"cache_hits", cache_hits_},
-                           {"seconds", seconds},
-                           {"exit_code", static_cast<int>(code_)}}}}));
+      console_.Out(AsciiLine({{"summary",
+                               {{"configs", items_.size()},
+                                {"ended", ended_},
+                                {"states", counts},
+                                {"cache_hits", cache_hits_},
+                                {"seconds", seconds},
+                                {"exit_code", static_cast<int>(code_)}}}}));
     }
     std::string line = absl::StrCat("npuc-remote: ", Standing());
     if (states_.count("SUCCEEDED") > 0) {

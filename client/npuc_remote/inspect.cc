@@ -15,6 +15,7 @@
 #include "absl/strings/strip.h"
 #include "client/lib/local_file.h"
 #include "client/npuc_remote/commands.h"
+#include "client/npuc_remote/job_input.h"
 #include "client/npuc_remote/output.h"
 #include "compiler_core/base/framework.h"
 #include "compiler_core/base/status.h"
@@ -29,11 +30,6 @@ struct ModelFiles {
 
 std::string BaseName(const std::string& path) {
   return std::filesystem::path(path).filename().string();
-}
-
-void SetDigest(const client::LocalFile& file, v1::BlobDigest& digest) {
-  digest.set_sha256(file.sha256);
-  digest.set_size_bytes(file.size_bytes);
 }
 
 bool HasEnding(absl::string_view model, absl::string_view endings) {

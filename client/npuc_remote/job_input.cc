@@ -43,11 +43,6 @@ void AddUnreadable(const absl::Status& status, const std::string& file, int line
                    .fix = fix});
 }
 
-void SetDigest(const client::LocalFile& file, v1::BlobDigest& digest) {
-  digest.set_sha256(file.sha256);
-  digest.set_size_bytes(file.size_bytes);
-}
-
 void SetDuration(absl::Duration span, google::protobuf::Duration& wire) {
   wire.set_seconds(absl::IDivDuration(span, absl::Seconds(1), &span));
   wire.set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(span)));
@@ -75,6 +70,11 @@ void CheckTask(const CfgTask& task, const std::string& shown, Diagnostics& diagn
 }
 
 }  // namespace
+
+void SetDigest(const client::LocalFile& file, v1::BlobDigest& digest) {
+  digest.set_sha256(file.sha256);
+  digest.set_size_bytes(file.size_bytes);
+}
 
 absl::Status AddOptions(const Options& options, v1::CompileJobSpec& spec) {
   spec.set_priority(options.priority);

@@ -19,6 +19,8 @@ struct JobInput {
   std::string output_folder;  // that of OUTPUT_FILE, as npuc has it
 };
 
+void SetDigest(const client::LocalFile& file, v1::BlobDigest& digest);
+
 // Reads the config at `path` ("-": standard input) and describes the files that it names, which are
 // relative to the config's folder. Every problem goes to `diagnostics`; the status repeats the
 // first.

@@ -16,7 +16,7 @@ namespace npuc {
 namespace {
 
 using Json = nlohmann::json;
-using Kind = JsonNode::Kind;
+using JsonKind = JsonNode::Kind;
 
 class TreeBuilder : public nlohmann::json_sax<Json> {
  public:
@@ -25,9 +25,9 @@ class TreeBuilder : public nlohmann::json_sax<Json> {
 
   bool Parse() { return positions_.Parse(*this); }
 
-  bool null() override { return Put(Kind::kNull) != nullptr; }
+  bool null() override { return Put(JsonKind::kNull) != nullptr; }
   bool boolean(bool value) override {
-    JsonNode* node = Put(Kind::kBool);
+    JsonNode* node = Put(JsonKind::kBool);
     if (node != nullptr) node->flag = value;
     return node != nullptr;
   }
@@ -37,20 +37,20 @@ class TreeBuilder : public nlohmann::json_sax<Json> {
     return Integer(static_cast<int64_t>(std::min<uint64_t>(value, kMost)));
   }
   bool number_float(number_float_t value, const string_t& written) override {
-    JsonNode* node = Put(Kind::kFloat);
+    JsonNode* node = Put(JsonKind::kFloat);
     if (node == nullptr) return false;
     node->number = value;
     node->text = written;
     return true;
   }
   bool string(string_t& value) override {
-    JsonNode* node = Put(Kind::kString);
+    JsonNode* node = Put(JsonKind::kString);
     if (node != nullptr) node->text = std::move(value);
     return node != nullptr;
   }
   bool binary(binary_t&) override { return false; }  // JSON text has no binary values
-  bool start_object(std::size_t) override { return Open(Kind::kObject); }
-  bool start_array(std::size_t) override { return Open(Kind::kArray); }
+  bool start_object(std::size_t) override { return Open(JsonKind::kObject); }
+  bool start_array(std::size_t) override { return Open(JsonKind::kArray); }
   bool end_object() override { return Close(); }
   bool end_array() override { return Close(); }
   bool key(string_t& name) override {
@@ -68,7 +68,7 @@ class TreeBuilder : public nlohmann::json_sax<Json> {
 
  private:
   bool Integer(int64_t value) {
-    JsonNode* node = Put(Kind::kInteger);
+    JsonNode* node = Put(JsonKind::kInteger);
     if (node == nullptr) return false;
     node->integer = value;
     node->number = static_cast<double>(value);
@@ -82,7 +82,7 @@ class TreeBuilder : public nlohmann::json_sax<Json> {
   }
 
   // A new value at this place; null beyond the limits. Valid until the next one.
-  JsonNode* Put(Kind kind) {
+  JsonNode* Put(JsonKind kind) {
     const size_t offset = positions_.NextToken();
     if (++nodes_ > limits_.nodes) {
       Limit(offset, absl::StrCat("over ", limits_.nodes, " values"));
@@ -98,7 +98,7 @@ class TreeBuilder : public nlohmann::json_sax<Json> {
     return node;
   }
 
-  bool Open(Kind kind) {
+  bool Open(JsonKind kind) {
     if (static_cast<int>(open_.size()) >= limits_.depth) {
       return Limit(positions_.NextToken(),
                    absl::StrCat("values nested deeper than ", limits_.depth));
@@ -153,18 +153,18 @@ bool ParseJsonTree(absl::string_view text, const JsonLimits& limits, JsonNode& r
 
 std::string DescribeJson(const JsonNode& node) {
   switch (node.kind) {
-    case Kind::kNull:
+    case JsonKind::kNull:
       return "null";
-    case Kind::kBool:
+    case JsonKind::kBool:
       return node.flag ? "true" : "false";
-    case Kind::kInteger:
-    case Kind::kFloat:
+    case JsonKind::kInteger:
+    case JsonKind::kFloat:
       return Printable(node.text, 60);
-    case Kind::kString:
+    case JsonKind::kString:
       return absl::StrCat("the text '", Printable(node.text, 60), "'");
-    case Kind::kArray:
+    case JsonKind::kArray:
       return "a list";
-    case Kind::kObject:
+    case JsonKind::kObject:
       return "an object";
   }
   return "";

@@ -19,9 +19,9 @@
 namespace npuc {
 namespace {
 
-using Kind = PreprocessStep::Kind;
+using StepKind = PreprocessStep::Kind;
 
-// In the order of Kind.
+// In the order of StepKind.
 constexpr absl::string_view kNames[] = {"RESIZE",   "RGB2BGR",  "BGR2RGB",
                                         "RGB2GRAY", "BGR2GRAY", "STANDARDIZATION"};
 constexpr size_t kMaxRank = 8;
@@ -69,9 +69,9 @@ absl::Status ReadResize(absl::string_view params, PreprocessStep& step) {
 
 absl::Status ReadParams(absl::string_view params, PreprocessStep& step) {
   params = absl::StripAsciiWhitespace(params);
-  if (step.kind == Kind::kResize) return ReadResize(params, step);
+  if (step.kind == StepKind::kResize) return ReadResize(params, step);
   const absl::string_view name = kNames[static_cast<size_t>(step.kind)];
-  if (step.kind != Kind::kStandardize) {
+  if (step.kind != StepKind::kStandardize) {
     return params.empty() ? absl::OkStatus() : Wrong(name, params, "{}");
   }
   if (params.empty()) return absl::OkStatus();
@@ -100,7 +100,7 @@ absl::StatusOr<PreprocessStep> TakeStep(absl::string_view& text) {
   for (size_t i = 0; i < std::size(kNames); ++i) {
     if (!absl::EqualsIgnoreCase(kNames[i], name)) continue;
     PreprocessStep step;
-    step.kind = static_cast<Kind>(i);
+    step.kind = static_cast<StepKind>(i);
     RETURN_IF_ERROR(ReadParams(params, step));
     return step;
   }
@@ -131,7 +131,7 @@ absl::StatusOr<std::vector<PreprocessStep>> PreprocessFromText(absl::string_view
 std::string TextOf(const std::vector<PreprocessStep>& steps) {
   return absl::StrJoin(steps, ", ", [](std::string* out, const PreprocessStep& step) {
     absl::StrAppend(out, kNames[static_cast<size_t>(step.kind)]);
-    if (step.kind == Kind::kResize) {
+    if (step.kind == StepKind::kResize) {
       absl::StrAppend(out, " {", step.is_linear ? "bilinear" : "nearest", ",[",
                       absl::StrJoin(step.shape, ","), "]}");
     } else if (!step.axes.empty()) {

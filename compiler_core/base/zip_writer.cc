@@ -11,9 +11,9 @@ namespace npuc {
 namespace {
 
 // Fields of the format. Source: PKWARE's APPNOTE.TXT 6.3, sections 4.3.7, 4.3.12 and 4.3.16.
-constexpr uint32_t kLocalSignature = 0x04034b50;
+constexpr uint32_t kLocalNumber = 0x04034b50;
 constexpr uint32_t kCentralSignature = 0x02014b50;
-constexpr uint32_t kEndSignature = 0x06054b50;
+constexpr uint32_t kEndNumber = 0x06054b50;
 constexpr uint16_t kVersion = 20;
 constexpr uint16_t kNamesAreUtf8 = 1 << 11;
 constexpr uint16_t kEarliestDate = (1 << 5) | 1;  // 1 January 1980
@@ -58,7 +58,7 @@ absl::StatusOr<std::string> WriteZip(const std::vector<ZipFile>& files) {
   std::string directory;
   for (const ZipFile& file : files) {
     const uint64_t local_offset = out.size();
-    Append(out, kLocalSignature, 4);
+    Append(out, kLocalNumber, 4);
     AppendFields(file, out);
     out += file.name;
     out += file.bytes;
@@ -71,7 +71,7 @@ absl::StatusOr<std::string> WriteZip(const std::vector<ZipFile>& files) {
   }
   const uint64_t directory_offset = out.size();
   out += directory;
-  Append(out, kEndSignature, 4);
+  Append(out, kEndNumber, 4);
   Append(out, 0, 2 + 2);  // of one disk
   Append(out, files.size(), 2);
   Append(out, files.size(), 2);

@@ -85,8 +85,6 @@ constexpr CfgKey kCfgKeys[] = {
      "the folder of the IR and of opt_template.json; default: the config's"},
 };
 
-std::string Words(absl::string_view list) { return absl::StrReplaceAll(list, {{"|", ", "}}); }
-
 // ", TFLite=TFLITE, ONNX=ONNX": which word becomes which FRAMEWORK.
 std::string FormatHelp() {
   std::string out;
@@ -98,7 +96,7 @@ std::string FormatHelp() {
 }
 
 std::string HelpOf(const CfgKey& key) {
-  const std::string words = Words(key.words);
+  const std::string words = WordsOf(key.words);
   const std::string target =
       key.name == "target" ? absl::StrCat("; default ", kDefaultCfgTarget) : "";
   switch (key.become) {

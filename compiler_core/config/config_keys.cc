@@ -59,6 +59,8 @@ std::vector<ConfigKey> MakeKeys() {
 
 }  // namespace
 
+std::string WordsOf(absl::string_view list) { return absl::StrReplaceAll(list, {{"|", ", "}}); }
+
 absl::Span<const ConfigKey> AllConfigKeys() {
   static const auto& keys = *new std::vector<ConfigKey>(MakeKeys());
   return keys;

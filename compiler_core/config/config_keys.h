@@ -16,6 +16,9 @@ namespace npuc {
 
 inline constexpr size_t kMaxPaths = 4;
 
+// "A|B" as people read it: "A, B".
+std::string WordsOf(absl::string_view list);
+
 enum class ConfigType : uint8_t {
   kChoice,   // one of `choices`
   kBool,     // as YAML 1.1 has it: true/false, yes/no, on/off

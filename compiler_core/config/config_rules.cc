@@ -17,8 +17,6 @@
 namespace npuc {
 namespace {
 
-std::string Words(absl::string_view list) { return absl::StrReplaceAll(list, {{"|", ", "}}); }
-
 void CheckMissing(const ConfigSettings& all, ConfigReporter& reporter) {
   for (const ConfigKey& key : AllConfigKeys()) {
     if (key.required_for.empty() || all.present.count(key.name) > 0) continue;
@@ -46,7 +44,7 @@ bool CheckBelongs(const ConfigSettings& all, const ConfigKey& key, ConfigPlace p
                   ConfigReporter& reporter) {
   if (all.core != nullptr && !key.families.empty() && !key.families.Holds(all.core->family)) {
     reporter.Add(DiagnosticKind::kConfigNotForTarget, place,
-                 absl::StrCat(key.name, " is a key of core ", Words(CoresOf(key.families)),
+                 absl::StrCat(key.name, " is a key of core ", WordsOf(CoresOf(key.families)),
                               ", CORENAME is ", all.core->name),
                  "remove the line");
     return false;
@@ -54,7 +52,7 @@ bool CheckBelongs(const ConfigSettings& all, const ConfigKey& key, ConfigPlace p
   if (all.framework.has_value() && !key.frameworks.empty() &&
       !ListHolds(key.frameworks, FrameworkName(*all.framework))) {
     reporter.Add(DiagnosticKind::kConfigNotForTarget, place,
-                 absl::StrCat(key.name, " is a key of framework ", Words(key.frameworks),
+                 absl::StrCat(key.name, " is a key of framework ", WordsOf(key.frameworks),
                               ", FRAMEWORK is ", FrameworkName(*all.framework)),
                  "remove the line");
     return false;
@@ -83,7 +81,7 @@ void CheckStatus(const ConfigSetting& setting, ConfigReporter& reporter) {
     reporter.Add(
         DiagnosticKind::kConfigNotSupportedYet, setting.place,
         absl::StrCat(key.name, ": ", ValueText(setting),
-                     " is not supported yet by this version, which takes ", Words(key.supported)),
+                     " is not supported yet by this version, which takes ", WordsOf(key.supported)),
         "use one of these");
   }
 }

@@ -37,7 +37,7 @@ struct QuantKey {
   // Why the key changes nothing here, as a clause; "": it does.
   absl::string_view no_effect = "";
 };
-using Shape = QuantKey::Shape;
+using KeyShape = QuantKey::Shape;
 
 // Readers of one value as it is written; false where it is none of the allowed ones.
 
@@ -336,8 +336,8 @@ class Reader {
 
   void ReadValue(const QuantKey& key, const ConfigNode& key_node, const ConfigNode& value) {
     const ConfigNode& at = value.kind == Kind::kNull ? key_node : value;
-    if (key.shape == Shape::kFiles) return ReadFiles(key, at, value);
-    if (key.shape == Shape::kNames && value.kind == Kind::kSequence) {
+    if (key.shape == KeyShape::kFiles) return ReadFiles(key, at, value);
+    if (key.shape == KeyShape::kNames && value.kind == Kind::kSequence) {
       for (const ConfigNode& item : value.items) ReadScalar(key, item, item);
       return;
     }
@@ -449,7 +449,7 @@ bool IsQuantKey(absl::string_view name) { return FindQuantKey(name) != nullptr; 
 
 bool QuantKeyTakesList(absl::string_view name) {
   const QuantKey* key = FindQuantKey(name);
-  return key != nullptr && key->shape == Shape::kNames;
+  return key != nullptr && key->shape == KeyShape::kNames;
 }
 
 std::string QuantConfigHelp() {

@@ -11,7 +11,7 @@
 namespace npuc {
 namespace {
 
-using Kind = QuantStrategy::Kind;
+using StrategyKind = QuantStrategy::Kind;
 
 class QuantRules {
  public:
@@ -73,7 +73,7 @@ class QuantRules {
     check("calibration_strategy_for_weight", options_.weight_strategy == usual_.weight_strategy);
     check("calibration_strategy_for_activation",
           options_.activation_strategy == usual_.activation_strategy ||
-              options_.activation_strategy.kind == Kind::kExtrema);
+              options_.activation_strategy.kind == StrategyKind::kExtrema);
     check("mixed_precision_auto_search", options_.mixed_precision_batches < 1);
     check("force_float_ir", !options_.force_float_ir);
     check("least_sqnr", options_.least_sqnr_db == usual_.least_sqnr_db);
@@ -94,17 +94,21 @@ class QuantRules {
   // Statistics that no strategy of the config reads, and that nobody asked to see.
   void CheckStatistics() {
     if (options_.save_statistic_info || has_template_) return;
-    const Kind kind = IsFixedPoint(core_) ? Kind::kExtrema : options_.activation_strategy.kind;
-    const auto is = [kind](std::initializer_list<Kind> kinds) {
+    const StrategyKind kind =
+        IsFixedPoint(core_) ? StrategyKind::kExtrema : options_.activation_strategy.kind;
+    const auto is = [kind](std::initializer_list<StrategyKind> kinds) {
       return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
     };
     const bool from_file = HasFile(kStatisticsRole);
-    const bool reads_running = !from_file && is({Kind::kMean, Kind::kStd, Kind::kAciqLaplace,
-                                                 Kind::kAciqGauss, Kind::kBestSingle, Kind::kAuto});
+    const bool reads_running =
+        !from_file &&
+        is({StrategyKind::kMean, StrategyKind::kStd, StrategyKind::kAciqLaplace,
+            StrategyKind::kAciqGauss, StrategyKind::kBestSingle, StrategyKind::kAuto});
     const bool reads_histogram =
         (!from_file &&
-         is({Kind::kKld, Kind::kPercentile, Kind::kAciqLaplace, Kind::kBestSingle, Kind::kAuto})) ||
-        (!IsFixedPoint(core_) && options_.weight_strategy.kind == Kind::kKld);
+         is({StrategyKind::kKld, StrategyKind::kPercentile, StrategyKind::kAciqLaplace,
+             StrategyKind::kBestSingle, StrategyKind::kAuto})) ||
+        (!IsFixedPoint(core_) && options_.weight_strategy.kind == StrategyKind::kKld);
     const std::string why = from_file
                                 ? "the statistics come from statistic_file"
                                 : "no calibration strategy of the config reads what it is about";

@@ -25,7 +25,7 @@ bool IsUsedSlot(Slot slot) {
 }
 
 // A body's fields as words. The first field that does not fit is remembered.
-struct Encoder {
+struct IntegerEncoder {
   absl::Span<const Buffer> buffers;
   std::vector<uint32_t> words = {};
   std::string problem = {};
@@ -103,7 +103,7 @@ struct Decoder {
 std::vector<uint32_t> UsualWords(size_t kind) {
   Body usual;
   MakeBody(kOpcodes[kind].code, usual);
-  Encoder encoder{{}};
+  IntegerEncoder encoder{{}};
   VisitFields(encoder, usual);
   return std::move(encoder.words);
 }
@@ -147,7 +147,7 @@ std::vector<uint32_t> WithUsual(absl::Span<const uint32_t> packed,
   return words;
 }
 
-uint32_t WordAt(absl::Span<const uint8_t> bytes, size_t at) {
+uint32_t WordOf(absl::Span<const uint8_t> bytes, size_t at) {
   uint32_t word = 0;
   for (size_t i = 0; i < kWordBytes; ++i) word |= uint32_t{bytes[at + i]} << (8 * i);
   return word;
@@ -163,7 +163,7 @@ absl::StatusOr<std::vector<uint8_t>> EncodeCommands(const Program& program) {
   std::vector<uint8_t> out;
   for (size_t i = 0; i < program.commands.size(); ++i) {
     const Body& body = program.commands[i].body;
-    Encoder encoder{program.buffers};
+    IntegerEncoder encoder{program.buffers};
     VisitFields(encoder, body);
     if (!encoder.problem.empty()) {
       return absl::InvalidArgumentError(
@@ -187,7 +187,7 @@ absl::StatusOr<DecodedCommand> DecodeCommand(absl::Span<const uint8_t> bytes, in
   if (offset < 0 || offset > static_cast<int64_t>(bytes.size()) - kWordBytes) {
     return fail("the stream ends inside a command");
   }
-  const uint32_t word = WordAt(bytes, static_cast<size_t>(offset));
+  const uint32_t word = WordOf(bytes, static_cast<size_t>(offset));
   DecodedCommand decoded;
   if ((word & kZeroBits) != 0 || !MakeBody(static_cast<uint8_t>(word & 0xff), decoded.body)) {
     return fail(absl::StrCat("no command begins with ", absl::Hex(word, absl::kZeroPad8)));
@@ -200,7 +200,7 @@ absl::StatusOr<DecodedCommand> DecodeCommand(absl::Span<const uint8_t> bytes, in
   }
   std::vector<uint32_t> packed;
   for (int64_t at = kWordBytes; at < decoded.size_bytes; at += kWordBytes) {
-    packed.push_back(WordAt(bytes, static_cast<size_t>(offset + at)));
+    packed.push_back(WordOf(bytes, static_cast<size_t>(offset + at)));
   }
   std::string problem;
   const std::vector<uint32_t> words = WithUsual(packed, UsualWords(decoded.body.index()), problem);

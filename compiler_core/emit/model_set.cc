@@ -14,17 +14,19 @@
 namespace npuc {
 namespace {
 
-constexpr absl::string_view kMagic = "NPUCSET1";
+constexpr absl::string_view kSetMagic = "NPUCSET1";
 constexpr uint64_t kVersion = 1;
-constexpr size_t kDigestBytes = 32;
-constexpr size_t kAlignment = 16;
+constexpr size_t kSetDigestBytes = 32;
+constexpr size_t kPartAlignment = 16;
 constexpr size_t kMaxPartsOfModel = 16;  // a model file is written in nine pieces
 
 void Put(uint64_t value, int bytes, std::string& out) {
   for (int i = 0; i < bytes; ++i) out.push_back(static_cast<char>(value >> (8 * i) & 0xff));
 }
 
-size_t PaddingAt(size_t offset) { return (kAlignment - offset % kAlignment) % kAlignment; }
+size_t PaddingAt(size_t offset) {
+  return (kPartAlignment - offset % kPartAlignment) % kPartAlignment;
+}
 
 // The parts of all models, each once.
 struct Parts {
@@ -45,9 +47,9 @@ struct Parts {
 };
 
 // Takes values off the front; a short read returns 0 or nothing and is remembered.
-class Cursor {
+class SetCursor {
  public:
-  explicit Cursor(absl::string_view bytes) : bytes_(bytes), size_(bytes.size()) {}
+  explicit SetCursor(absl::string_view bytes) : bytes_(bytes), size_(bytes.size()) {}
   uint64_t Number(size_t bytes) {
     const absl::string_view text = Text(bytes);
     uint64_t value = 0;
@@ -81,44 +83,44 @@ struct Entry {
   std::vector<uint64_t> parts;
 };
 
-absl::Status Invalid(const std::string& message) { return absl::InvalidArgumentError(message); }
+absl::Status InvalidSet(const std::string& message) { return absl::InvalidArgumentError(message); }
 
-absl::StatusOr<std::vector<Entry>> TakeEntries(Cursor& cursor, uint64_t models, uint64_t parts) {
+absl::StatusOr<std::vector<Entry>> TakeEntries(SetCursor& cursor, uint64_t models, uint64_t parts) {
   std::vector<Entry> entries;
   for (uint64_t i = 0; i < models; ++i) {
     Entry entry;
     const uint64_t name_bytes = cursor.Number(4);
-    if (name_bytes > kMaxModelNameBytes) return Invalid("a model's name is too long");
+    if (name_bytes > kMaxModelNameBytes) return InvalidSet("a model's name is too long");
     entry.name = std::string(cursor.Text(name_bytes));
     const uint64_t count = cursor.Number(4);
-    if (count > kMaxPartsOfModel) return Invalid(absl::StrCat("a model of ", count, " parts"));
+    if (count > kMaxPartsOfModel) return InvalidSet(absl::StrCat("a model of ", count, " parts"));
     for (uint64_t k = 0; k < count; ++k) {
       entry.parts.push_back(cursor.Number(4));
-      if (entry.parts.back() >= parts) return Invalid("a model names a part that is not there");
+      if (entry.parts.back() >= parts) return InvalidSet("a model names a part that is not there");
     }
     entries.push_back(std::move(entry));
   }
-  if (!cursor.ok()) return Invalid("its table is cut short");
+  if (!cursor.ok()) return InvalidSet("its table is cut short");
   return entries;
 }
 
-absl::StatusOr<ModelSet> Parse(absl::string_view bytes, absl::string_view file_name,
-                               Diagnostics& diagnostics) {
-  if (bytes.size() < kMagic.size() + kDigestBytes) return Invalid("it is cut short");
-  const absl::string_view content = bytes.substr(0, bytes.size() - kDigestBytes);
+absl::StatusOr<ModelSet> ParseSet(absl::string_view bytes, absl::string_view file_name,
+                                  Diagnostics& diagnostics) {
+  if (bytes.size() < kSetMagic.size() + kSetDigestBytes) return InvalidSet("it is cut short");
+  const absl::string_view content = bytes.substr(0, bytes.size() - kSetDigestBytes);
   if (absl::HexStringToBytes(Sha256Hex(content)) != bytes.substr(content.size())) {
-    return Invalid("its SHA-256 does not match: it is damaged or cut short");
+    return InvalidSet("its SHA-256 does not match: it is damaged or cut short");
   }
-  Cursor cursor(content);
-  cursor.Text(kMagic.size());
+  SetCursor cursor(content);
+  cursor.Text(kSetMagic.size());
   const uint64_t version = cursor.Number(4);
   const uint64_t models = cursor.Number(4);
   const uint64_t part_count = cursor.Number(4);
   if (version != kVersion || cursor.Number(4) != 0) {
-    return Invalid(absl::StrCat("format version ", version, "; this program reads ", kVersion));
+    return InvalidSet(absl::StrCat("format version ", version, "; this program reads ", kVersion));
   }
   if (models == 0 || models > kMaxSetModels || part_count > models * kMaxPartsOfModel) {
-    return Invalid(absl::StrCat(models, " models of ", part_count, " parts"));
+    return InvalidSet(absl::StrCat(models, " models of ", part_count, " parts"));
   }
   std::vector<uint64_t> sizes;
   for (uint64_t i = 0; i < part_count; ++i) sizes.push_back(cursor.Number(8));
@@ -128,14 +130,14 @@ absl::StatusOr<ModelSet> Parse(absl::string_view bytes, absl::string_view file_n
     cursor.Text(PaddingAt(cursor.offset()));
     parts.push_back(cursor.Text(size));
   }
-  if (!cursor.ok() || !cursor.at_end()) return Invalid("its parts are not as long as it says");
+  if (!cursor.ok() || !cursor.at_end()) return InvalidSet("its parts are not as long as it says");
   ModelSet set;
   int64_t whole_bytes = 0;
   for (const Entry& entry : entries) {
     std::string file;
     for (const uint64_t part : entry.parts) {
       whole_bytes += static_cast<int64_t>(sizes[part]);
-      if (whole_bytes > kMaxArtifactBytes) return Invalid("its models are too large together");
+      if (whole_bytes > kMaxArtifactBytes) return InvalidSet("its models are too large together");
       file.append(parts[part].data(), parts[part].size());
     }
     ASSIGN_OR_RETURN(CompiledModel model,
@@ -167,7 +169,7 @@ absl::StatusOr<std::string> WriteModelSet(const std::vector<NamedModel>& models)
     }
     RETURN_IF_ERROR(parts.Add(named.model));
   }
-  std::string out(kMagic);
+  std::string out(kSetMagic);
   Put(kVersion, 4, out);
   Put(models.size(), 4, out);
   Put(parts.parts.size(), 4, out);
@@ -189,11 +191,11 @@ absl::StatusOr<std::string> WriteModelSet(const std::vector<NamedModel>& models)
   return out + absl::HexStringToBytes(Sha256Hex(out));
 }
 
-bool IsModelSet(absl::string_view bytes) { return absl::StartsWith(bytes, kMagic); }
+bool IsModelSet(absl::string_view bytes) { return absl::StartsWith(bytes, kSetMagic); }
 
 absl::StatusOr<ModelSet> ReadModelSet(absl::string_view bytes, absl::string_view file_name,
                                       Diagnostics& diagnostics) {
-  absl::StatusOr<ModelSet> set = Parse(bytes, file_name, diagnostics);
+  absl::StatusOr<ModelSet> set = ParseSet(bytes, file_name, diagnostics);
   if (set.ok() || diagnostics.has_errors()) return set;
   diagnostics.Add({.kind = DiagnosticKind::kModelFileInvalid,
                    .message = absl::StrCat("not a sound file of models: ", set.status().message()),

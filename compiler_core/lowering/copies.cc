@@ -14,7 +14,6 @@
 namespace npuc {
 namespace {
 
-constexpr int64_t kHalfBytes = 2;
 // Uses, commands and points of time that are looked at, in all.
 constexpr int64_t kMaxSteps = 20'000'000;
 

@@ -15,8 +15,6 @@
 namespace npuc {
 namespace {
 
-constexpr int64_t kHalfBytes = 2;
-
 // Lowers one graph, node by node; see LowerContext for what the operators see of it.
 class Lowerer : public LowerContext {
  public:

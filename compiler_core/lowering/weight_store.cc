@@ -12,6 +12,7 @@
 #include "compiler_core/base/find_rare.h"
 #include "compiler_core/base/fp16.h"
 #include "compiler_core/base/fp16_span.h"
+#include "compiler_core/base/rounding.h"
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -21,8 +22,6 @@ namespace npuc {
 namespace {
 
 constexpr float kLargestHalf = 65504.0f;
-
-int64_t RoundUp(int64_t value, int64_t to) { return (value + to - 1) / to * to; }
 
 // Nothing of nothing.
 template <typename T>

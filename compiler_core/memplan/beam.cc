@@ -16,7 +16,7 @@ struct Placed {
 };
 
 // A partial placement: what is alive of it, by offset, and how it came about.
-struct State {
+struct BeamState {
   std::vector<Placed> live;
   int32_t parent = -1;  // in the level before
   int64_t offset = -1;  // of the level's item
@@ -47,14 +47,14 @@ class Beam {
       return a.range.first != b.range.first ? a.range.first < b.range.first
                                             : a.size_bytes > b.size_bytes;
     });
-    std::vector<State> states(1);
-    std::vector<State> next;
+    std::vector<BeamState> states(1);
+    std::vector<BeamState> next;
     for (const int32_t item : order) {
       Extend(states, item, next);
       if (next.empty()) return std::nullopt;
       std::swap(states, next);
       std::vector<std::pair<int32_t, int64_t>>& level = levels_.emplace_back();
-      for (const State& state : states) level.emplace_back(state.parent, state.offset);
+      for (const BeamState& state : states) level.emplace_back(state.parent, state.offset);
     }
     int32_t at = 0;
     for (size_t i = order.size(); i-- > 0;) {
@@ -112,8 +112,8 @@ class Beam {
   }
 
   // The best `width` states with the item placed as well; none where the budget ended.
-  void Extend(std::vector<State>& states, int32_t item, std::vector<State>& next) {
-    for (State& state : next) spare_.push_back(std::move(state.live));
+  void Extend(std::vector<BeamState>& states, int32_t item, std::vector<BeamState>& next) {
+    for (BeamState& state : next) spare_.push_back(std::move(state.live));
     next.clear();
     const std::vector<Placed> fixed = LongAliveWith(item);
     const int32_t now = items_[item].range.first;
@@ -161,7 +161,8 @@ class Beam {
 
   // The candidates written out, in order, without those that leave the same items at the same
   // places, until there are enough.
-  void KeepDistinct(const std::vector<State>& states, int32_t item, std::vector<State>& kept) {
+  void KeepDistinct(const std::vector<BeamState>& states, int32_t item,
+                    std::vector<BeamState>& kept) {
     seen_.clear();
     for (const Candidate& candidate : candidates_) {
       const std::vector<Placed>& live = states[candidate.parent].live;

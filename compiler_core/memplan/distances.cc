@@ -12,7 +12,7 @@ namespace {
 
 using Order = std::vector<int32_t>;
 
-constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
+constexpr int64_t kNoArena = std::numeric_limits<int64_t>::max();
 // More items are placed by orders alone: a node of the search takes their square of time.
 constexpr size_t kMaxSearchedItems = 256;
 
@@ -87,7 +87,7 @@ class DistancePlacer {
         sorted(length)};
     Order best;
     for (const Order& order : orders) {
-      const int64_t before = best_.empty() ? kNone : arena_;
+      const int64_t before = best_.empty() ? kNoArena : arena_;
       if (PlaceInOrder(order) < before) best = order;
       if (arena_ == lower_bound_) break;
     }
@@ -127,7 +127,7 @@ class DistancePlacer {
       best_ = offsets_;
       return;
     }
-    int64_t ceiling = kNone;  // an item that ends below could be moved down there afterwards
+    int64_t ceiling = kNoArena;  // an item that ends below could be moved down there afterwards
     for (size_t i = 0; i < items_.size(); ++i) {
       if (offsets_[i] >= 0) continue;
       int64_t floor = 0;

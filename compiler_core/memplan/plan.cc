@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/base/rounding.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/ir/cmd/access.h"
 #include "compiler_core/ir/integer/access.h"
@@ -19,8 +20,6 @@
 
 namespace npuc {
 namespace {
-
-int64_t RoundUp(int64_t value, int64_t to) { return (value + to - 1) / to * to; }
 
 // The kData buffers that some command touches, and the items that stand for them.
 struct Items {
@@ -173,7 +172,7 @@ std::vector<std::vector<int32_t>> CandidateOrders(absl::Span<const PlacementItem
 // more.
 constexpr int kBeamWidths[] = {8, 32, 128};
 constexpr int kLongShares[] = {16, 12, 32, 8, 0};
-constexpr size_t kMaxSearchedItems = 4096;
+constexpr size_t kMaxOrderedItems = 4096;
 constexpr size_t kMaxExactItems = 512;
 
 class Searcher {
@@ -330,7 +329,7 @@ class Greedy {
 void Search(absl::Span<const PlacementItem> items, int64_t alignment_bytes, int64_t max_nodes,
             const std::function<PlacementResult()>& fall_back, PlacementResult& result) {
   if (result.plan.arena_bytes == result.plan.lower_bound_bytes) return;
-  if (items.size() > kMaxSearchedItems) {
+  if (items.size() > kMaxOrderedItems) {
     result = fall_back();
     result.plan.method = PlanMethod::kTooLarge;
     return;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "compiler_core/base/rounding.h"
 #include "compiler_core/ir/integer/access.h"
 #include "compiler_core/ir/integer/steps.h"
 #include "compiler_core/memplan/plan.h"
@@ -23,8 +24,6 @@ constexpr size_t kMaxPairs = 1 << 19;
 // Most nets' first placement meets the bound; of a few hundred buffers this takes some 20 ms.
 constexpr int64_t kRowNodes = 20'000;
 constexpr int64_t kNever = std::numeric_limits<int64_t>::min();
-
-int64_t RoundUp(int64_t value, int64_t to) { return (value + to - 1) / to * to; }
 
 // The bytes of one buffer that one command reads and stores, by step, ascending.
 struct Touch {
@@ -304,7 +303,8 @@ struct RowItems {
   int64_t bound_bytes = 0;
 };
 
-RowItems ItemsOf(const integer::Program& program, const RowLives& lives, int64_t alignment_bytes) {
+RowItems RowItemsOf(const integer::Program& program, const RowLives& lives,
+                    int64_t alignment_bytes) {
   RowItems result;
   std::vector<int32_t> item_of(program.buffers.size(), -1);
   result.bound_bytes = RoundUp(lives.bound_bytes(), alignment_bytes);
@@ -356,7 +356,7 @@ absl::StatusOr<MemoryPlanResult> PlanMemoryByRows(integer::Program& program,
                                                   int64_t alignment_bytes, bool ports_in_data) {
   RowLives lives(program, ports_in_data);
   const bool fits = lives.Run();
-  const RowItems items = ItemsOf(program, lives, alignment_bytes);
+  const RowItems items = RowItemsOf(program, lives, alignment_bytes);
   if (!fits || items.items.size() > kMaxItems) return PlanMemory(program, alignment_bytes);
   NodeBudget budget{kRowNodes};
   Offsets offsets;

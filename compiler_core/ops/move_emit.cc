@@ -15,8 +15,6 @@
 namespace npuc {
 namespace {
 
-constexpr int64_t kHalfBytes = 2;
-
 struct Dim {
   int64_t size = 1;
   int64_t from = 0;

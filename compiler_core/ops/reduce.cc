@@ -60,8 +60,8 @@ typename C::Wide Lowest(DType dtype) {
   }
 }
 
-double Greater(double a, double b) { return std::isnan(b) || b > a ? b : a; }
-int64_t Greater(int64_t a, int64_t b) { return b > a ? b : a; }
+double LargerOf(double a, double b) { return std::isnan(b) || b > a ? b : a; }
+int64_t LargerOf(int64_t a, int64_t b) { return b > a ? b : a; }
 
 template <typename C>
 absl::Status Reduce(const Tensor& x, const Shape& kept, Reduction reduction, uint8_t* out) {
@@ -74,8 +74,8 @@ absl::Status Reduce(const Tensor& x, const Shape& kept, Reduction reduction, uin
                  [&](const std::array<int64_t, 2>& at) {
                    const Wide value = C::Load(x.bytes().data(), at[0]);
                    Wide& total = totals[at[1]];
-                   total =
-                       reduction == Reduction::kMax ? Greater(total, value) : WrapAdd(total, value);
+                   total = reduction == Reduction::kMax ? LargerOf(total, value)
+                                                        : WrapAdd(total, value);
                  });
   if (reduction == Reduction::kMean) {
     if (group == 0 && std::is_same_v<Wide, int64_t>) {

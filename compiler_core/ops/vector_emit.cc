@@ -9,8 +9,6 @@
 namespace npuc {
 namespace {
 
-constexpr int64_t kHalfBytes = 2;
-
 Operand At(Operand base, int64_t elements) { return base.Plus(elements * kHalfBytes); }
 
 // A piece of a walk that fits one command: rows of `inner` elements.
@@ -279,7 +277,7 @@ void EmitWideRowPools(LowerContext& context, int64_t h, Operand a, Operand d, in
   }
 }
 
-VectorCommand ReduceOp(bool over_middle, float scale, Operand a, Operand d) {
+VectorCommand ReductionOf(bool over_middle, float scale, Operand a, Operand d) {
   VectorCommand reduce;
   reduce.kind = VectorCommand::Kind::kReduce;
   reduce.reduce_middle = over_middle;
@@ -297,7 +295,7 @@ void EmitRowSums(LowerContext& context, float scale, Operand a, int64_t a_stride
   const int64_t rows_max = strides_fit ? limits.max_middle : 1;
   for (int64_t row = 0; row < rows; row += rows_max) {
     const int64_t now = std::min(rows_max, rows - row);
-    VectorCommand reduce = ReduceOp(false, scale, At(a, row * a_stride), At(d, row * d_stride));
+    VectorCommand reduce = ReductionOf(false, scale, At(a, row * a_stride), At(d, row * d_stride));
     reduce.extents = {1, static_cast<uint16_t>(now), static_cast<uint16_t>(n)};
     reduce.a_middle_stride = OuterStrideOrZero(limits, a_stride);
     reduce.a_outer_stride = OuterStrideOrZero(limits, now * a_stride);
@@ -525,7 +523,7 @@ void EmitSumOverMiddle(LowerContext& context, Operand a, Operand d, int64_t oute
   const VectorLimits& limits = context.limits();
   const auto emit = [&](float factor, Operand from, Operand to, int64_t count) {
     for (int64_t column = 0; column < inner; column += limits.max_inner) {
-      VectorCommand reduce = ReduceOp(true, factor, At(from, column), At(to, column));
+      VectorCommand reduce = ReductionOf(true, factor, At(from, column), At(to, column));
       const int64_t width = std::min<int64_t>(limits.max_inner, inner - column);
       reduce.extents = {1, static_cast<uint16_t>(count), static_cast<uint16_t>(width)};
       reduce.a_middle_stride = reduce.d_middle_stride = reduce.d_outer_stride =

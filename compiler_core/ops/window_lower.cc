@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "compiler_core/base/rounding.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/ir/cmd/raw_forms.h"
 #include "compiler_core/ops/move_emit.h"
@@ -16,7 +17,6 @@
 namespace npuc {
 namespace {
 
-constexpr int64_t kHalfBytes = 2;
 // The lowest finite fp16: what padding counts as in a maximum.
 constexpr float kLowestHalf = -65504.0f;
 
@@ -121,7 +121,6 @@ struct Border {
 };
 
 int64_t CeilLog2(int64_t n) { return n <= 1 ? 0 : std::bit_width(static_cast<uint64_t>(n - 1)); }
-int64_t DivideUp(int64_t n, int64_t by) { return (n + by - 1) / by; }
 
 // Estimates, good enough to choose by.
 int64_t CommandsOfFill(int64_t n, int64_t lane) {

@@ -379,7 +379,7 @@ std::vector<ValueId> EmitBatchNorm(const LayoutNode& n, const NodeLayouts& layou
 // a [..., rows, inner] (or [..., inner, rows] where transposed) x a constant [inner, columns]: rows
 // may be stored in any order, and inner and columns in any order of their own, which the constant
 // follows, as long as they come last.
-struct Product {
+struct MatrixProduct {
   bool transpose_a = false;
   bool transpose_b = false;
   int64_t inner = 1;
@@ -387,12 +387,12 @@ struct Product {
   int64_t rows = 1;  // all of them
 };
 
-std::optional<Product> ProductOf(const LayoutNode& n) {
+std::optional<MatrixProduct> ProductOf(const LayoutNode& n) {
   if (n.node.op != Op::kMatMul || n.graph.ConstantOf(n.node.inputs[1]) == nullptr ||
       n.shape(1).size() != 2) {
     return std::nullopt;
   }
-  Product product;
+  MatrixProduct product;
   product.transpose_a = BoolAttrOr(n.node, "transpose_a", false);
   product.transpose_b = BoolAttrOr(n.node, "transpose_b", false);
   product.inner = n.shape(1)[product.transpose_b ? 1 : 0];
@@ -458,14 +458,14 @@ Layout Joined(const Layout& a, const Layout& b, const Shape& a_dims, bool b_befo
 }
 
 // a's dimensions without inner: those of the result without columns, as far as a has them.
-Shape RowDims(const LayoutNode& n, const Product& product) {
+Shape RowDims(const LayoutNode& n, const MatrixProduct& product) {
   Shape dims = n.shape(0);
   dims.erase(dims.end() - (product.transpose_a ? 2 : 1));
   return dims;
 }
 
 bool CompleteProduct(const LayoutNode& n, NodeLayouts& layouts) {
-  const std::optional<Product> product = ProductOf(n);
+  const std::optional<MatrixProduct> product = ProductOf(n);
   if (!product.has_value()) return false;
   const int a_last = static_cast<int>(n.shape(0).size()) - (product->transpose_a ? 2 : 1);
   const int d_last = static_cast<int>(n.shape(2).size()) - 1;
@@ -493,7 +493,7 @@ bool CompleteProduct(const LayoutNode& n, NodeLayouts& layouts) {
 
 std::vector<ValueId> EmitProduct(const LayoutNode& n, const NodeLayouts& layouts,
                                  LayoutEmitter& emitter) {
-  const std::optional<Product> product = ProductOf(n);
+  const std::optional<MatrixProduct> product = ProductOf(n);
   Shape shape = *StorageShape(*layouts[0], n.shape(0));
   if (shape.size() < 2 || shape.back() != product->inner) shape = {product->rows, product->inner};
   const ValueId a = emitter.Operand(0, shape);

@@ -102,9 +102,9 @@ class Matcher {
 
 // log(sum x^2 + f) = 2 log m + log(sum (x / m)^2 + (sqrt f / m)^2), where m is the largest of all
 // |x| and sqrt f: every quotient is at most 1, and none that matters vanishes.
-class Composer {
+class SquareComposer {
  public:
-  Composer(Graph& graph, const NodeSource& source) : builder_(&graph), source_(source) {}
+  SquareComposer(Graph& graph, const NodeSource& source) : builder_(&graph), source_(source) {}
 
   ValueId Compose(const Squares& squares) {
     const ValueId least =
@@ -167,7 +167,7 @@ Graph ApplyLogOfSquares(Graph graph) {
       rewriter.Append(std::move(node));
       continue;
     }
-    const ValueId value = Composer(rewriter.graph(), node.source).Compose(*squares);
+    const ValueId value = SquareComposer(rewriter.graph(), node.source).Compose(*squares);
     rewriter.graph().set_source(rewriter.graph().value(value).def, node.source);
     rewriter.Replace(node, value);
   }

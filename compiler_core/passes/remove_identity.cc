@@ -10,7 +10,7 @@
 namespace npuc {
 namespace {
 
-const std::vector<int64_t>& Ints(const Node& node, absl::string_view name) {
+const std::vector<int64_t>& IntsOf(const Node& node, absl::string_view name) {
   return std::get<std::vector<int64_t>>(node.attrs.find(name)->second);  // VerifyGraph saw it
 }
 
@@ -19,10 +19,10 @@ bool All(const std::vector<int64_t>& values, int64_t wanted) {
 }
 
 bool IsWholeSlice(const Node& node, const TensorType& operand) {
-  if (Ints(node, "size") != operand.shape) return false;
+  if (IntsOf(node, "size") != operand.shape) return false;
   for (size_t i = 0; i < operand.shape.size(); ++i) {
     // Of a dimension of one or none there is only one slice that keeps its size.
-    if (operand.shape[i] > 1 && Ints(node, "strides")[i] != 1) return false;
+    if (operand.shape[i] > 1 && IntsOf(node, "strides")[i] != 1) return false;
   }
   return true;
 }
@@ -33,18 +33,18 @@ bool IsIdentity(const Graph& graph, const Node& node, const TensorType& result) 
   const TensorType& operand = graph.type(node.inputs[0]);
   if (operand != result) return false;
   if (node.op == Op::kIdentity || node.op == Op::kReshape || node.op == Op::kConcat) return true;
-  if (node.op == Op::kSplit) return Ints(node, "sizes").size() == 1;
+  if (node.op == Op::kSplit) return IntsOf(node, "sizes").size() == 1;
   if (node.op == Op::kTranspose) {
-    const std::vector<int64_t>& perm = Ints(node, "perm");
+    const std::vector<int64_t>& perm = IntsOf(node, "perm");
     return std::is_sorted(perm.begin(), perm.end());
   }
   if (node.op == Op::kSlice) return IsWholeSlice(node, operand);
-  if (node.op == Op::kPad) return All(Ints(node, "paddings"), 0);
+  if (node.op == Op::kPad) return All(IntsOf(node, "paddings"), 0);
   if (node.op == Op::kReduceSum || node.op == Op::kReduceMean || node.op == Op::kReduceMax) {
-    return Ints(node, "axes").empty();
+    return IntsOf(node, "axes").empty();
   }
   if (node.op == Op::kMaxPool || node.op == Op::kAvgPool) {
-    return All(Ints(node, "kernel"), 1) && All(Ints(node, "strides"), 1);
+    return All(IntsOf(node, "kernel"), 1) && All(IntsOf(node, "strides"), 1);
   }
   return false;
 }

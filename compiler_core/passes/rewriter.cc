@@ -84,7 +84,7 @@ bool SameGraph(const Graph& a, const Graph& b) {
 
 namespace {
 
-struct AttrHasher {
+struct RewriteHasher {
   size_t operator()(const Tensor& tensor) const {
     return absl::HashOf(tensor.dtype(), tensor.shape(), tensor.bytes().data());
   }
@@ -101,7 +101,7 @@ uint64_t Fingerprint(const Graph& graph) {
   for (const Node& node : graph.nodes()) {
     state = absl::HashOf(state, node.op, node.inputs, node.outputs, node.source.name);
     for (const auto& [name, value] : node.attrs) {
-      state = absl::HashOf(state, name, value.index(), std::visit(AttrHasher(), value));
+      state = absl::HashOf(state, name, value.index(), std::visit(RewriteHasher(), value));
     }
     for (const ValueId output : node.outputs) {
       state = absl::HashOf(state, graph.type(output).dtype, graph.type(output).shape);

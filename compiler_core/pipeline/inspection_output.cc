@@ -109,7 +109,7 @@ std::string PortLines(const char* title, const std::vector<Port>& ports) {
   return text;
 }
 
-std::string OperatorLine(const ModelOutline& outline) {
+std::string OutlineLine(const ModelOutline& outline) {
   std::vector<std::pair<int64_t, std::string>> sorted;
   int64_t total = 0;
   for (const auto& [name, count] : outline.operators) {
@@ -210,7 +210,7 @@ std::string InspectionText(absl::string_view path, size_t bytes,
       absl::StrCat(Printable(path), ": ", InfoOf(outline.framework).format,
                    outline.producer.empty() ? "" : ", ", outline.producer, "; ", bytes, " bytes\n");
   absl::StrAppend(&text, PortLines("inputs", outline.inputs), PortLines("outputs", outline.outputs),
-                  OperatorLine(outline),
+                  OutlineLine(outline),
                   absl::StrFormat("%-9s %d values, %d bytes\n", "weights", outline.weights,
                                   outline.weight_bytes));
   absl::StrAppend(&text, absl::StrFormat("%-9s %s\n", "MACs",

@@ -11,18 +11,18 @@
 namespace npuc {
 namespace {
 
-using Kind = QuantStrategy::Kind;
+using StrategyKind = QuantStrategy::Kind;
 
 std::vector<QuantStrategy> Candidates(const QuantState& state) {
-  std::vector<QuantStrategy> all = {{Kind::kExtrema, 0},
-                                    {Kind::kMean, 0},
-                                    {Kind::kStd, 3},
-                                    {Kind::kStd, 6},
-                                    {Kind::kPercentile, 0.9999},
-                                    {Kind::kKld, 0},
-                                    {Kind::kAciqLaplace, 0},
-                                    {Kind::kAciqGauss, 0}};
-  if (!state.in_ir.empty()) all.push_back({Kind::kInIr, 0});
+  std::vector<QuantStrategy> all = {{StrategyKind::kExtrema, 0},
+                                    {StrategyKind::kMean, 0},
+                                    {StrategyKind::kStd, 3},
+                                    {StrategyKind::kStd, 6},
+                                    {StrategyKind::kPercentile, 0.9999},
+                                    {StrategyKind::kKld, 0},
+                                    {StrategyKind::kAciqLaplace, 0},
+                                    {StrategyKind::kAciqGauss, 0}};
+  if (!state.in_ir.empty()) all.push_back({StrategyKind::kInIr, 0});
   return all;
 }
 
@@ -53,7 +53,7 @@ class Search {
     for (size_t i = 0; i < state.layers.size(); ++i) {
       const QuantStrategy& strategy = state.settings[i].activation_strategy;
       if (IsMeasured(strategy)) layers_.push_back(static_cast<int>(i));
-      if (strategy.kind == Kind::kAuto) refined_.push_back(static_cast<int>(i));
+      if (strategy.kind == StrategyKind::kAuto) refined_.push_back(static_cast<int>(i));
     }
   }
 
@@ -102,7 +102,7 @@ class Search {
 
   // A value that the model gives no range for cannot take in_ir.
   bool Set(int layer, const QuantStrategy& strategy) {
-    if (strategy.kind == Kind::kInIr) {
+    if (strategy.kind == StrategyKind::kInIr) {
       for (const ValueId id : state_.layers[layer].outputs) {
         if (!state_.in_ir.contains(id)) return false;
       }
@@ -125,7 +125,7 @@ class Search {
     std::vector<LayerSettings> best;
     for (const QuantStrategy& strategy : candidates_) {
       for (const int layer : layers_) {
-        if (!Set(layer, strategy)) Set(layer, {Kind::kExtrema, 0});
+        if (!Set(layer, strategy)) Set(layer, {StrategyKind::kExtrema, 0});
       }
       ASSIGN_OR_RETURN(const Measured measured, Measure());
       log_.push_back(absl::StrFormat("calibration %s: error %.3e at the outputs", NameOf(strategy),
@@ -137,7 +137,7 @@ class Search {
     }
     // Where nothing is finite, extrema at least covers what was seen.
     if (best.empty()) {
-      for (const int layer : layers_) Set(layer, {Kind::kExtrema, 0});
+      for (const int layer : layers_) Set(layer, {StrategyKind::kExtrema, 0});
     } else {
       state_.settings = std::move(best);
     }

@@ -9,7 +9,7 @@
 namespace npuc {
 namespace {
 
-using Kind = QuantStrategy::Kind;
+using StrategyKind = QuantStrategy::Kind;
 
 // --- KLD -----------------------------------------------------------------------------------------
 
@@ -177,32 +177,32 @@ std::optional<ValueRange> RangeOf(const QuantStrategy& strategy, const TensorSta
   // Behind a ReLU half of the distribution is missing: one bit more covers the other half.
   const int aciq_bits = s.extrema_min >= 0 ? bits + 1 : bits;
   switch (strategy.kind) {
-    case Kind::kMean:
+    case StrategyKind::kMean:
       range = {s.running_min, s.running_max};
       break;
-    case Kind::kStd:
+    case StrategyKind::kStd:
       range = Around(s.running_mean, strategy.parameter * s.running_std);
       break;
-    case Kind::kKld: {
+    case StrategyKind::kKld: {
       const double threshold = KldThreshold(s, bits);
       range = {-threshold, threshold};
       break;
     }
-    case Kind::kPercentile:
+    case StrategyKind::kPercentile:
       range = PercentileRange(s, strategy.parameter);
       break;
-    case Kind::kAciqLaplace:
+    case StrategyKind::kAciqLaplace:
       range = Around(s.running_mean, LaplaceWidth(aciq_bits) * MeanAbsoluteDeviation(s));
       break;
-    case Kind::kAciqGauss:
+    case StrategyKind::kAciqGauss:
       range = Around(s.running_mean, GaussWidth(aciq_bits) * s.running_std);
       break;
-    case Kind::kInIr:
+    case StrategyKind::kInIr:
       if (!in_ir.has_value()) return std::nullopt;
       return ValueRange{std::min(in_ir->min, 0.0), std::max(in_ir->max, 0.0)};
-    case Kind::kExtrema:
-    case Kind::kBestSingle:
-    case Kind::kAuto:
+    case StrategyKind::kExtrema:
+    case StrategyKind::kBestSingle:
+    case StrategyKind::kAuto:
       break;
   }
   range.min = std::max(range.min, s.extrema_min);
@@ -211,8 +211,8 @@ std::optional<ValueRange> RangeOf(const QuantStrategy& strategy, const TensorSta
 }
 
 bool ReadsHistogram(const QuantStrategy& strategy) {
-  return strategy.kind == Kind::kKld || strategy.kind == Kind::kPercentile ||
-         strategy.kind == Kind::kAciqLaplace || IsMeasured(strategy);
+  return strategy.kind == StrategyKind::kKld || strategy.kind == StrategyKind::kPercentile ||
+         strategy.kind == StrategyKind::kAciqLaplace || IsMeasured(strategy);
 }
 
 }  // namespace npuc

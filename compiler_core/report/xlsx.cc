@@ -39,7 +39,7 @@ constexpr char kStyles[] =
     "</cellXfs>";
 
 // Text of an element or attribute. Control characters, which XML cannot hold, become spaces.
-std::string XmlText(absl::string_view text) {
+std::string SheetText(absl::string_view text) {
   std::string out =
       absl::StrReplaceAll(text, {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}});
   for (char& c : out) {
@@ -55,7 +55,7 @@ std::string CellName(size_t row, size_t column) {
 void AppendText(const std::string& place, const std::string& text, int style, std::string& out) {
   absl::StrAppend(&out, "<c r=\"", place, "\" t=\"inlineStr\"");
   if (style != 0) absl::StrAppend(&out, " s=\"", style, "\"");
-  absl::StrAppend(&out, "><is><t xml:space=\"preserve\">", XmlText(text), "</t></is></c>");
+  absl::StrAppend(&out, "><is><t xml:space=\"preserve\">", SheetText(text), "</t></is></c>");
 }
 
 std::string NumberText(const TableCell& cell) {
@@ -137,7 +137,7 @@ std::string WorkbookXml(const std::vector<Table>& tables) {
   std::string out = absl::StrCat(kXmlHead, "<workbook xmlns=\"", kMain, "\" xmlns:r=\"", kRelations,
                                  "\"><sheets>");
   for (size_t i = 1; i <= tables.size(); ++i) {
-    absl::StrAppend(&out, "<sheet name=\"", XmlText(tables[i - 1].name), "\" sheetId=\"", i,
+    absl::StrAppend(&out, "<sheet name=\"", SheetText(tables[i - 1].name), "\" sheetId=\"", i,
                     "\" r:id=\"rId", i, "\"/>");
   }
   return out + "</sheets></workbook>\n";

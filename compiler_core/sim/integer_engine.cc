@@ -48,7 +48,7 @@ class Engine : public FrameEngine {
   int64_t output_offset = -1;
 };
 
-struct Runner {
+struct IntegerRunner {
   Engine& engine;
   const Task& task;
 
@@ -89,13 +89,14 @@ void Engine::Run(absl::Span<const uint8_t> input, absl::Span<uint8_t> output) {
       in_data ? data.data() + input_offset : memory[static_cast<size_t>(Slot::kInput)].data();
   const uint8_t* const out = in_data ? data.data() + output_offset : own_output.data();
   std::copy(input.begin(), input.end(), in);
-  for (const Task& task : tasks) std::visit(Runner{*this, task}, task.body);
+  for (const Task& task : tasks) std::visit(IntegerRunner{*this, task}, task.body);
   std::copy(out, out + output.size(), output.begin());
 }
 
-class Loader {
+class IntegerLoader {
  public:
-  Loader(const CompiledModel& model, absl::string_view file_name, const Simulator::Limits& limits)
+  IntegerLoader(const CompiledModel& model, absl::string_view file_name,
+                const Simulator::Limits& limits)
       : model_(model), file_name_(file_name), limits_(limits) {}
 
   std::unique_ptr<FrameEngine> Run(Diagnostics& diagnostics) {
@@ -282,7 +283,7 @@ class Loader {
 std::unique_ptr<FrameEngine> PrepareEngine(const CompiledModel& model, absl::string_view file_name,
                                            const Simulator::Limits& limits,
                                            Diagnostics& diagnostics) {
-  return Loader(model, file_name, limits).Run(diagnostics);
+  return IntegerLoader(model, file_name, limits).Run(diagnostics);
 }
 
 }  // namespace npuc::integer

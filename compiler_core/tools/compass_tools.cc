@@ -12,13 +12,12 @@
 #include "compiler_core/pipeline/compile.h"
 #include "compiler_core/report/profile_data.h"
 #include "compiler_core/tools/compile_command.h"
+#include "compiler_core/tools/diagnostics_output.h"
 #include "compiler_core/tools/profiler_command.h"
 #include "compiler_core/tools/run_ir_command.h"
 
 namespace npuc {
 namespace {
-
-constexpr int kWrongUsage = 2;
 
 // An option of aipugb and aipurun that stands for a key of [GBuilder].
 struct OptionKey {

@@ -38,7 +38,6 @@ namespace {
 
 constexpr int kDone = 0;
 constexpr int kRefused = 1;
-constexpr int kWrongUsage = 2;
 // The name that gxnpuc gives the folder of -s.
 constexpr char kHistogramFolder[] = "npu_jpgs";
 

@@ -8,6 +8,9 @@
 
 namespace npuc {
 
+// The exit code of a wrong command line.
+inline constexpr int kWrongUsage = 2;
+
 // Prints the diagnostics to standard error, one a line, alike notes and warnings together
 // (DiagnosticLines), and how many errors there were.
 void PrintDiagnostics(const Diagnostics& diagnostics);

@@ -21,6 +21,7 @@
 #include "compiler_core/pipeline/compile.h"
 #include "compiler_core/tools/compass_tools.h"
 #include "compiler_core/tools/compile_command.h"
+#include "compiler_core/tools/diagnostics_output.h"
 #include "compiler_core/tools/evaluate_command.h"
 #include "compiler_core/tools/explain_command.h"
 #include "compiler_core/tools/info_commands.h"
@@ -33,8 +34,6 @@
 
 namespace npuc {
 namespace {
-
-constexpr int kWrongUsage = 2;
 
 // model_info's time: SOURCE_DATE_EPOCH pins it, as reproducible builds expect.
 int64_t TimestampSeconds() {

@@ -9,6 +9,7 @@
 #include "compiler_core/emit/model_file.h"
 #include "compiler_core/pipeline/compile.h"
 #include "compiler_core/tools/array_files.h"
+#include "compiler_core/tools/diagnostics_output.h"
 #include "compiler_core/tools/files.h"
 #include "compiler_core/tools/graph_files.h"
 #include "compiler_core/tools/loaded_config.h"
@@ -18,7 +19,6 @@
 namespace npuc {
 namespace {
 
-constexpr int kWrongUsage = 2;
 constexpr char kDumpFolder[] = "dump";
 
 // Keeps the bytes of the model file alone.

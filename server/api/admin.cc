@@ -27,7 +27,7 @@ void CheckReason(absl::string_view reason, jobs::FieldChecker& check) {
                                    " are allowed"));
 }
 
-void ToProto(const executor::DispatchSwitch::State& state, v1::DispatchState* out) {
+void ControlToProto(const executor::DispatchSwitch::State& state, v1::DispatchState* out) {
   out->set_paused(state.paused);
   out->set_reason(state.reason);
   out->set_by(state.by);
@@ -50,7 +50,7 @@ absl::Status SetDispatch(const ApiDependencies& deps, const auth::Caller& caller
   RETURN_IF_ERROR(status);
   deps.log->Warning(request.paused() ? "dispatch is paused" : "dispatch is resumed",
                     {{"identity", caller.identity}, {"reason", request.reason()}});
-  ToProto(deps.admin->dispatch->Get(), response->mutable_state());
+  ControlToProto(deps.admin->dispatch->Get(), response->mutable_state());
   return absl::OkStatus();
 }
 
@@ -81,8 +81,8 @@ absl::StatusOr<jobs::JobFilter> ReadAdminFilter(const auth::Caller& caller,
   return filter;
 }
 
-absl::Status RunCancel(const ApiDependencies& deps, const auth::Caller& caller,
-                       const v1::CancelJobsRequest& request, v1::CancelJobsResponse* response) {
+absl::Status RunCancelJobs(const ApiDependencies& deps, const auth::Caller& caller,
+                           const v1::CancelJobsRequest& request, v1::CancelJobsResponse* response) {
   ASSIGN_OR_RETURN(
       jobs::JobFilter filter,
       ReadAdminFilter(caller, request.filter(), {jobs::JobState::kQueued, jobs::JobState::kRunning},
@@ -102,7 +102,7 @@ absl::Status RunCancel(const ApiDependencies& deps, const auth::Caller& caller,
 
 absl::Status CancelJobs(const ApiDependencies& deps, const auth::Caller& caller,
                         const v1::CancelJobsRequest& request, v1::CancelJobsResponse* response) {
-  const absl::Status status = RunCancel(deps, caller, request, response);
+  const absl::Status status = RunCancelJobs(deps, caller, request, response);
   Audit(deps, caller, "admin.cancel_jobs", request.filter().ShortDebugString(), status,
         absl::StrCat(response->cancelled(), " cancelled; ", request.reason()));
   return status;
@@ -153,7 +153,7 @@ absl::Status RequeueJobs(const ApiDependencies& deps, const auth::Caller& caller
   return status;
 }
 
-void ToProto(const AdminControls::TenantNow& now, v1::TenantState* out) {
+void ControlToProto(const AdminControls::TenantNow& now, v1::TenantState* out) {
   out->set_name(now.tenant.name);
   out->set_weight(now.tenant.weight);
   out->set_queued_jobs(now.queued);
@@ -170,9 +170,9 @@ void ToProto(const AdminControls::TenantNow& now, v1::TenantState* out) {
 absl::Status ListTenants(const ApiDependencies& deps, const auth::Caller& caller,
                          const v1::ListTenantsRequest& request, v1::ListTenantsResponse* response) {
   for (const AdminControls::TenantNow& tenant : deps.admin->tenants()) {
-    ToProto(tenant, response->add_tenants());
+    ControlToProto(tenant, response->add_tenants());
   }
-  ToProto(deps.admin->dispatch->Get(), response->mutable_dispatch());
+  ControlToProto(deps.admin->dispatch->Get(), response->mutable_dispatch());
   return absl::OkStatus();
 }
 

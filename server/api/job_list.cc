@@ -32,7 +32,7 @@ absl::Time ReadTime(const google::protobuf::Timestamp& time) {
   return absl::FromUnixSeconds(time.seconds()) + absl::Nanoseconds(time.nanos());
 }
 
-std::optional<jobs::JobOrder> FromProto(v1::JobOrder order) {
+std::optional<jobs::JobOrder> OrderFromProto(v1::JobOrder order) {
   switch (order) {
     case v1::JOB_ORDER_UNSPECIFIED:
       return jobs::JobOrder::kCreateTime;
@@ -70,7 +70,7 @@ absl::StatusOr<jobs::JobIndex::Query> ReadQuery(const auth::Caller& caller,
   if (!request.page_token().empty() && !jobs::IsValidJobId(request.page_token())) {
     check.Add("page_token", "is not a next_page_token of an earlier answer");
   }
-  const auto order = FromProto(request.order());
+  const auto order = OrderFromProto(request.order());
   if (!order.has_value()) {
     check.Add("order", absl::StrCat(static_cast<int>(request.order()), " is no order"));
   }
@@ -128,7 +128,7 @@ absl::Status ListByStore(const ApiDependencies& deps, const jobs::JobIndex::Quer
   return absl::OkStatus();
 }
 
-void ToProto(const jobs::JobTotals& totals, v1::JobTotals* out) {
+void TotalsToProto(const jobs::JobTotals& totals, v1::JobTotals* out) {
   out->set_jobs(totals.jobs);
   for (const auto& [state, count] : totals.states) {
     (*out->mutable_states())[std::string(jobs::JobStateName(state))] = count;
@@ -149,7 +149,7 @@ absl::Status ListByIndex(const ApiDependencies& deps, const jobs::JobIndex::Quer
     check.Add("page_token", "names a job that is no longer kept; begin again without it");
     return check.ToStatus();
   }
-  if (query.with_totals) ToProto(page.totals, response->mutable_totals());
+  if (query.with_totals) TotalsToProto(page.totals, response->mutable_totals());
   PageWriter writer(deps, response);
   for (const std::string& id : page.ids) {
     const auto job = deps.jobs->Get(id);

@@ -140,7 +140,7 @@ absl::Status RunInspect(const ApiDependencies& deps, const auth::Caller& caller,
                                      {"model_sha256", wanted.model.sha256},
                                      {"is_model", inspection.is_model ? "true" : "false"}});
   for (const base::JobDiagnostic& diagnostic : inspection.diagnostics) {
-    ToProto(diagnostic, response->add_diagnostics());
+    api::ToProto(diagnostic, response->add_diagnostics());
   }
   if (!inspection.is_model) return absl::OkStatus();
   response->set_text(inspection.text);
@@ -165,7 +165,7 @@ absl::Status FindMissing(const ApiDependencies& deps, const auth::Caller& caller
   }
   ASSIGN_OR_RETURN(const std::vector<cache::BlobDigest> missing,
                    deps.uploads->FindMissing(caller.tenant, digests));
-  for (const cache::BlobDigest& digest : missing) ToProto(digest, response->add_missing());
+  for (const cache::BlobDigest& digest : missing) api::ToProto(digest, response->add_missing());
   return absl::OkStatus();
 }
 

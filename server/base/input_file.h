@@ -6,6 +6,9 @@
 
 namespace npuc::base {
 
+// The role of the model.
+inline constexpr char kModelRole[] = "MODEL_FILE";
+
 // A file that a job reads, from the request to the worker: the model, or what else its config
 // names.
 struct InputFile {

@@ -19,7 +19,7 @@
 namespace npuc::executor {
 namespace {
 
-constexpr size_t kMaxFileBytes = 16 << 10;
+constexpr size_t kMaxSwitchBytes = 16 << 10;
 constexpr size_t kMaxShownBytes = 4096;
 
 }  // namespace
@@ -44,7 +44,8 @@ absl::Status DispatchSwitch::Read() {
   const auto file = cache::OpenFile(path_, O_RDONLY | O_NOFOLLOW);
   if (absl::IsNotFound(file.status())) return absl::OkStatus();
   RETURN_IF_ERROR(file.status());
-  ASSIGN_OR_RETURN(const std::string text, cache::ReadUpToAt(file->get(), 0, kMaxFileBytes, path_));
+  ASSIGN_OR_RETURN(const std::string text,
+                   cache::ReadUpToAt(file->get(), 0, kMaxSwitchBytes, path_));
   const std::vector<std::string> lines = absl::StrSplit(text, '\n');
   int64_t micros = 0;
   if (lines.size() < 3 || !absl::SimpleAtoi(lines[0], &micros)) {

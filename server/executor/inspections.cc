@@ -18,7 +18,6 @@
 namespace npuc::executor {
 namespace {
 
-constexpr char kModelRole[] = "MODEL_FILE";
 constexpr absl::Duration kBusyDelay = absl::Seconds(1);
 
 void CheckFile(jobs::FieldChecker& check, const std::string& field, const base::InputFile& file) {
@@ -56,7 +55,7 @@ absl::Status CheckFields(const InspectionRequest& request) {
                                           kMaxSideInputs, " are allowed"));
     return check.ToStatus();
   }
-  std::set<std::string> roles = {kModelRole};
+  std::set<std::string> roles = {base::kModelRole};
   for (size_t i = 0; i < request.side_inputs.size(); ++i) {
     const base::InputFile& side = request.side_inputs[i];
     const std::string field = absl::StrCat("side_inputs[", i, "]");
@@ -169,7 +168,7 @@ class Inspections::Place {
 absl::Status Inspections::AcquireInputs(const InspectionRequest& request, worker::WorkerJob& job,
                                         std::vector<cache::BlobRef>& held) {
   std::vector<base::InputFile> files = {request.model};
-  files.front().role = kModelRole;
+  files.front().role = base::kModelRole;
   files.insert(files.end(), request.side_inputs.begin(), request.side_inputs.end());
   jobs::ErrorDetails missing{.reason = "BLOB_MISSING"};
   for (base::InputFile& file : files) {

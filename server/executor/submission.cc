@@ -16,8 +16,6 @@
 namespace npuc::executor {
 namespace {
 
-constexpr char kModelRole[] = "MODEL_FILE";
-
 void CheckName(jobs::FieldChecker& check, absl::string_view field, absl::string_view name) {
   if (name.size() > kMaxNameBytes) {
     check.Add(field,
@@ -101,7 +99,7 @@ absl::Status CheckRoles(const SubmitRequest& request, const ParsedConfig& config
   jobs::FieldChecker check;
   std::set<std::string> named;
   for (const ConfigFile& file : config.files) named.insert(file.role);
-  std::set<std::string> given = {kModelRole};
+  std::set<std::string> given = {base::kModelRole};
   for (size_t i = 0; i < request.side_inputs.size(); ++i) {
     const std::string& role = request.side_inputs[i].role;
     const std::string field = absl::StrCat("spec.side_inputs[", i, "].role");
@@ -186,7 +184,7 @@ absl::StatusOr<ParsedConfig> Submission::ReadConfig(const SubmitRequest& request
 absl::Status Submission::AcquireInputs(const SubmitRequest& request, const ParsedConfig& config,
                                        jobs::JobSpec& spec, InputHolds::Holds& holds) {
   std::vector<base::InputFile> inputs = {request.model};
-  inputs.front().role = kModelRole;
+  inputs.front().role = base::kModelRole;
   inputs.front().name = config.options.model_name;
   for (const base::InputFile& side : request.side_inputs) {
     inputs.push_back(side);

@@ -15,7 +15,7 @@
 namespace npuc::executor {
 namespace {
 
-constexpr size_t kMaxFileBytes = size_t{256} << 20;
+constexpr size_t kMaxBookBytes = size_t{256} << 20;
 
 // In the order of a line's columns.
 constexpr std::array<int64_t Usage::*, 7> kColumns = {&Usage::jobs,
@@ -46,7 +46,7 @@ absl::Status UsageBook::Read() {
   const auto file = cache::OpenFile(path_, O_RDONLY | O_NOFOLLOW);
   if (absl::IsNotFound(file.status())) return absl::OkStatus();
   RETURN_IF_ERROR(file.status());
-  ASSIGN_OR_RETURN(const std::string text, cache::ReadUpToAt(file->get(), 0, kMaxFileBytes, path_));
+  ASSIGN_OR_RETURN(const std::string text, cache::ReadUpToAt(file->get(), 0, kMaxBookBytes, path_));
   for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
     const std::vector<std::string> parts = absl::StrSplit(line, '\t');
     bool is_good = parts.size() == kColumns.size() + 2;

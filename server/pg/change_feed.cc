@@ -12,18 +12,12 @@
 namespace npuc::pg {
 namespace {
 
-constexpr auto kRepeatable = Sessions::Repeat::kRepeatable;
 constexpr char kChannel[] = "npuc";
 // A look reads so many writes of one lane; a statement so many records.
 constexpr int64_t kWritesPerLook = 64;
 constexpr size_t kJobsPerRead = 500;
 // A hint that comes wakes the listener; so long it waits at most, so that it can be stopped.
 constexpr absl::Duration kWait = absl::Milliseconds(200);
-
-ConnectionOptions WithoutSync(ConnectionOptions options) {
-  options.synchronous_commit = false;
-  return options;
-}
 
 }  // namespace
 
@@ -78,7 +72,7 @@ void ChangeFeed::AnnounceLoop() {
       has_written_ = false;
     }
     hints_
-        .Run(kRepeatable, "SELECT pg_notify($1, $2)",
+        .Run(Sessions::Repeat::kRepeatable, "SELECT pg_notify($1, $2)",
              {absl::string_view(kChannel), absl::string_view(absl::StrCat(node_->incarnation()))})
         .status()
         .IgnoreError();

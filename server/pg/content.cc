@@ -9,7 +9,6 @@
 namespace npuc::pg {
 namespace {
 
-constexpr auto kRepeatable = Sessions::Repeat::kRepeatable;
 constexpr absl::Duration kPieceLimit = absl::Seconds(10);
 constexpr int64_t kEvictedAtOnce = 100;
 
@@ -32,7 +31,7 @@ absl::Status Content::Put(Kind kind, absl::string_view scope, absl::string_view 
           absl::StrCat("content ", name, " ends at byte ", offset, " of ", bytes));
     }
     RETURN_IF_ERROR(sessions_
-                        ->Run(kRepeatable,
+                        ->Run(Sessions::Repeat::kRepeatable,
                               "INSERT INTO piece (piece_set, no, body) VALUES ($1, $2, $3) "
                               "ON CONFLICT DO NOTHING",
                               {piece_set, number, Bytes{piece}}, kPieceLimit)
@@ -40,7 +39,7 @@ absl::Status Content::Put(Kind kind, absl::string_view scope, absl::string_view 
     offset += piece.size();
   }
   return sessions_
-      ->Run(kRepeatable, "SELECT name_content($1, $2, $3, $4, $5, $6, $7, $8)",
+      ->Run(Sessions::Repeat::kRepeatable, "SELECT name_content($1, $2, $3, $4, $5, $6, $7, $8)",
             {name, scope, static_cast<int64_t>(kind), static_cast<int64_t>(bytes), Bytes{facts},
              piece_set, absl::ToInt64Microseconds(keep_), kind == Kind::kResult})
       .status();
@@ -48,10 +47,10 @@ absl::Status Content::Put(Kind kind, absl::string_view scope, absl::string_view 
 
 absl::StatusOr<std::map<std::string, Content::Info>> Content::FindAll(
     const std::vector<std::string>& names) {
-  ASSIGN_OR_RETURN(
-      const Rows rows,
-      sessions_->Run(kRepeatable, "SELECT name, bytes, facts, piece_set FROM find_content($1, $2)",
-                     {names, absl::ToInt64Microseconds(keep_)}));
+  ASSIGN_OR_RETURN(const Rows rows,
+                   sessions_->Run(Sessions::Repeat::kRepeatable,
+                                  "SELECT name, bytes, facts, piece_set FROM find_content($1, $2)",
+                                  {names, absl::ToInt64Microseconds(keep_)}));
   std::map<std::string, Info> found;
   for (size_t row = 0; row < rows.size(); ++row) {
     found[std::string(rows.Text(row, 0))] = {.bytes = static_cast<uint64_t>(rows.Int(row, 1)),
@@ -70,10 +69,10 @@ absl::StatusOr<std::optional<Content::Info>> Content::Find(absl::string_view nam
 absl::Status Content::Read(const Info& info, const Writer& write) const {
   int64_t number = 0;
   for (uint64_t offset = 0; offset < info.bytes; ++number) {
-    ASSIGN_OR_RETURN(
-        const Rows rows,
-        sessions_->Run(kRepeatable, "SELECT body FROM piece WHERE piece_set = $1 AND no = $2",
-                       {info.piece_set, number}, kPieceLimit));
+    ASSIGN_OR_RETURN(const Rows rows,
+                     sessions_->Run(Sessions::Repeat::kRepeatable,
+                                    "SELECT body FROM piece WHERE piece_set = $1 AND no = $2",
+                                    {info.piece_set, number}, kPieceLimit));
     const absl::string_view piece = rows.empty() ? absl::string_view() : rows.Text(0, 0);
     if (piece.empty() || piece.size() > info.bytes - offset) {
       return absl::DataLossError(
@@ -86,12 +85,13 @@ absl::Status Content::Read(const Info& info, const Writer& write) const {
 }
 
 absl::Status Content::Remove(absl::string_view name) {
-  return sessions_->Run(kRepeatable, "SELECT remove_content($1)", {name}).status();
+  return sessions_->Run(Sessions::Repeat::kRepeatable, "SELECT remove_content($1)", {name})
+      .status();
 }
 
 absl::StatusOr<size_t> Content::Sweep(size_t max_contents) {
   ASSIGN_OR_RETURN(const Rows rows,
-                   sessions_->Run(kRepeatable, "SELECT sweep_content($1)",
+                   sessions_->Run(Sessions::Repeat::kRepeatable, "SELECT sweep_content($1)",
                                   {static_cast<int64_t>(max_contents)}, absl::Minutes(1)));
   return static_cast<size_t>(rows.Int(0, 0));
 }
@@ -101,7 +101,7 @@ absl::StatusOr<uint64_t> Content::Evict(const Value& scope, uint64_t max_bytes) 
   while (true) {
     ASSIGN_OR_RETURN(
         const Rows rows,
-        sessions_->Run(kRepeatable,
+        sessions_->Run(Sessions::Repeat::kRepeatable,
                        "SELECT removed, left_bytes FROM evict_content($1, $2, $3, $4, $5)",
                        {scope, most, absl::ToInt64Microseconds(keep_),
                         absl::ToInt64Microseconds(kIdle), kEvictedAtOnce},

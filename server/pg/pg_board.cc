@@ -16,7 +16,6 @@ using jobs::BoardView;
 using jobs::ClaimId;
 
 constexpr auto kOnce = Sessions::Repeat::kOnce;
-constexpr auto kRepeatable = Sessions::Repeat::kRepeatable;
 
 constexpr uint64_t kOrdersPerBlock = 4096;
 // A claim that is always another node's, or parks equal jobs, gives up after so many tries.
@@ -26,16 +25,6 @@ constexpr double kMinCostSeconds = 0.001;  // of a start, as FairQueue has it
 constexpr std::chrono::seconds kCountsAge(1);
 constexpr std::chrono::seconds kLookPeriod(5);
 constexpr int64_t kMaxDue = 200;
-
-ConnectionOptions WithoutSync(ConnectionOptions options) {
-  options.synchronous_commit = false;
-  return options;
-}
-
-int64_t ToMicros(absl::Time time) {
-  if (time == absl::InfiniteFuture()) return std::numeric_limits<int64_t>::max();
-  return std::max<int64_t>(0, absl::ToUnixMicros(time));
-}
 
 int64_t Id(ClaimId claim) { return static_cast<int64_t>(claim); }
 
@@ -123,7 +112,7 @@ void PgBoard::AddTenant(absl::string_view tenant) {
   if (options_.policy) policy = options_.policy(tenant);
   if (!(policy.weight > 0)) policy.weight = 1.0;
   const absl::StatusOr<Rows> rows =
-      sessions_.Run(kRepeatable,
+      sessions_.Run(Sessions::Repeat::kRepeatable,
                     "INSERT INTO tenant (tenant, weight, max_running, virtual_s) "
                     "VALUES ($1, $2, $3, coalesce((SELECT max(start_s) FROM tenant), 0)) "
                     "ON CONFLICT (tenant) DO UPDATE SET weight = $2, max_running = $3",
@@ -190,7 +179,7 @@ void PgBoard::Release(absl::string_view tenant) {
     if (found->second.empty()) places_.erase(found);
   }
   // One that is left goes with the node.
-  sessions_.Run(kRepeatable, "DELETE FROM reservation WHERE id = $1", {place})
+  sessions_.Run(Sessions::Repeat::kRepeatable, "DELETE FROM reservation WHERE id = $1", {place})
       .status()
       .IgnoreError();
 }
@@ -234,7 +223,7 @@ std::optional<BoardClaim> PgBoard::Claim(absl::string_view owner, absl::Time now
 void PgBoard::Restore(const jobs::BoardJob& job, absl::string_view owner, uint64_t fence,
                       absl::Time held_until) {
   sessions_
-      .Run(kRepeatable, "SELECT restore_claim($1, $2, $3, $4)",
+      .Run(Sessions::Repeat::kRepeatable, "SELECT restore_claim($1, $2, $3, $4)",
            {absl::string_view(job.place.id), owner, static_cast<int64_t>(fence),
             ToMicros(held_until)})
       .status()
@@ -249,7 +238,7 @@ int64_t PgBoard::IncarnationOf(ClaimId claim) const {
 
 bool PgBoard::Start(ClaimId claim, uint64_t fence, absl::Time now) {
   const absl::StatusOr<Rows> rows =
-      sessions_.Run(kRepeatable, "SELECT start_claim($1, $2, $3, $4)",
+      sessions_.Run(Sessions::Repeat::kRepeatable, "SELECT start_claim($1, $2, $3, $4)",
                     {Id(claim), IncarnationOf(claim), static_cast<int64_t>(fence), ToMicros(now)});
   if (!rows.ok() || !rows->Bool(0, 0)) return false;
   const MutexLock lock(mutex_);
@@ -316,9 +305,9 @@ std::vector<std::string> PgBoard::Close(ClaimId claim, absl::Time now) {
 }
 
 bool PgBoard::EndInDatabase(ClaimId claim, int64_t incarnation, absl::Time now) {
-  const absl::StatusOr<Rows> rows =
-      sessions_.Run(kRepeatable, "SELECT tenant, used_s, charged_s FROM end_claim($1, $2, $3)",
-                    {Id(claim), incarnation, ToMicros(now)});
+  const absl::StatusOr<Rows> rows = sessions_.Run(
+      Sessions::Repeat::kRepeatable, "SELECT tenant, used_s, charged_s FROM end_claim($1, $2, $3)",
+      {Id(claim), incarnation, ToMicros(now)});
   if (!rows.ok()) return false;
   const MutexLock lock(mutex_);
   if (!rows->empty()) AddUse(*rows, 0, 0);

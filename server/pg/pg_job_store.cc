@@ -53,11 +53,6 @@ absl::Status Unavailable(const absl::Status& cause) {
   return jobs::ServiceError(cause.code(), absl::StrCat("job store: ", cause.message()), details);
 }
 
-int64_t ToMicros(absl::Time time) {
-  if (time == absl::InfiniteFuture()) return INT64_MAX;
-  return std::max<int64_t>(0, absl::ToUnixMicros(time));
-}
-
 }  // namespace
 
 // A change with its stored form.

@@ -1,7 +1,10 @@
 #ifndef NPUC_SERVER_PG_SESSIONS_H_
 #define NPUC_SERVER_PG_SESSIONS_H_
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -52,6 +55,18 @@ class Sessions {
   absl::Status down_ NPUC_GUARDED_BY(mutex_) = absl::OkStatus();  // why no session could be made
   SteadyTime down_until_ NPUC_GUARDED_BY(mutex_) = SteadyTime::min();
 };
+
+// A time as a column of BIGINT holds it: microseconds since 1970, never negative.
+inline int64_t ToMicros(absl::Time time) {
+  if (time == absl::InfiniteFuture()) return std::numeric_limits<int64_t>::max();
+  return std::max<int64_t>(0, absl::ToUnixMicros(time));
+}
+
+// These options for what may be lost with the database: it waits for no disk.
+inline ConnectionOptions WithoutSync(ConnectionOptions options) {
+  options.synchronous_commit = false;
+  return options;
+}
 
 }  // namespace npuc::pg
 

@@ -65,7 +65,7 @@ void SetPort(sockaddr* address, int port) {
 }
 
 // NOT_FOUND: this machine has no such address, or family.
-absl::Status Refused(absl::string_view what) {
+absl::Status CallRefused(absl::string_view what) {
   const bool not_here = errno == EADDRNOTAVAIL || errno == EAFNOSUPPORT;
   return {not_here ? absl::StatusCode::kNotFound : absl::StatusCode::kUnavailable,
           absl::StrCat(what, ": ", strerror(errno))};
@@ -79,18 +79,18 @@ bool SetFlag(int fd, int level, int name) {
 // Sockets that accept inherits from: without Nagle's delay, as gRPC sets its own.
 absl::StatusOr<cache::UniqueFd> ListenOn(const addrinfo& address) {
   cache::UniqueFd fd(socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!fd.valid()) return Refused("socket");
+  if (!fd.valid()) return CallRefused("socket");
   // REUSEADDR: a restart need not wait for the last one's connections. A second server on the same
   // port is an error all the same.
   if (!SetFlag(fd.get(), SOL_SOCKET, SO_REUSEADDR) ||
       !SetFlag(fd.get(), IPPROTO_TCP, TCP_NODELAY)) {
-    return Refused("setsockopt");
+    return CallRefused("setsockopt");
   }
   if (address.ai_family == AF_INET6 && !SetFlag(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY)) {
-    return Refused("setsockopt");
+    return CallRefused("setsockopt");
   }
-  if (bind(fd.get(), address.ai_addr, address.ai_addrlen) != 0) return Refused("bind");
-  if (listen(fd.get(), SOMAXCONN) != 0) return Refused("listen");
+  if (bind(fd.get(), address.ai_addr, address.ai_addrlen) != 0) return CallRefused("bind");
+  if (listen(fd.get(), SOMAXCONN) != 0) return CallRefused("listen");
   return fd;
 }
 
@@ -127,7 +127,7 @@ absl::Status ConnectionListener::Bind(absl::string_view address) {
     sockaddr_storage bound = {};
     socklen_t size = sizeof bound;
     if (getsockname(fd->get(), reinterpret_cast<sockaddr*>(&bound), &size) != 0) {
-      return Refused("getsockname");
+      return CallRefused("getsockname");
     }
     port_ = PortOf(reinterpret_cast<sockaddr*>(&bound));
     listeners_.push_back(*std::move(fd));
@@ -138,12 +138,12 @@ absl::Status ConnectionListener::Bind(absl::string_view address) {
 absl::Status ConnectionListener::WatchListeners() {
   epoll_ = cache::UniqueFd(epoll_create1(EPOLL_CLOEXEC));
   stop_ = cache::UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!epoll_.valid() || !stop_.valid()) return Refused("epoll");
+  if (!epoll_.valid() || !stop_.valid()) return CallRefused("epoll");
   std::vector<int> watched = {stop_.get()};
   for (const cache::UniqueFd& listener : listeners_) watched.push_back(listener.get());
   for (const int fd : watched) {
     epoll_event event = {.events = EPOLLIN, .data = {.fd = fd}};
-    if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) return Refused("epoll");
+    if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) return CallRefused("epoll");
   }
   return absl::OkStatus();
 }

@@ -46,7 +46,7 @@ void Tell(const WatchMessage& message, int folder_fd = -1) {
   cache::RetryOnEintr([&] { return sendmsg(kWatchFd, &header, MSG_NOSIGNAL); });
 }
 
-[[noreturn]] void Fail(absl::string_view text) {
+[[noreturn]] void FailKeeper(absl::string_view text) {
   WatchMessage message;
   message.type = WatchMessage::Type::kSetUpFailed;
   message.text = std::string(text);
@@ -141,7 +141,7 @@ bool EndAllOthers() {
 }
 
 // Waits for the run, after which failures can be told.
-void TakeRun() {
+void TakeRequest() {
   auto packet = ReceiveControl(kWatchFd);
   if (!packet.has_value() || packet->descriptors.size() != 1) _exit(0);  // there will be none
   if (dup3(packet->descriptors[0].get(), kWatchFd, O_CLOEXEC) < 0) _exit(kExitSetUpFailed);
@@ -168,8 +168,8 @@ void RunKeeper(const Walls& walls, uint64_t output_bytes, HandOver ends,
   close_range(0, kOutFd - 1, 0);
   close_range(kOutFd + 1, kWatchFd - 1, 0);
   close(kHandOverFd);
-  TakeRun();
-  if (!start.ok()) Fail(start.status().message());
+  TakeRequest();
+  if (!start.ok()) FailKeeper(start.status().message());
   Tell(WatchMessage(), start->has_folder ? kOutFd : -1);  // kSetUp
   close(kOutFd);
   WatchMessage ended = AwaitWorker(worker);

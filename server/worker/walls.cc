@@ -29,12 +29,12 @@ constexpr uint64_t kMaxOutputFiles = 80;
 // As much as the pool's own look allows for blocks that are not full.
 constexpr uint64_t kOutputSlackBytes = uint64_t{8} << 20;
 
-absl::Status Failed(absl::string_view call) {
+absl::Status WallFailed(absl::string_view call) {
   return absl::FailedPreconditionError(absl::StrCat(call, ": ", strerror(errno)));
 }
 
 absl::Status SetNoNewPrivileges() {
-  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return Failed("PR_SET_NO_NEW_PRIVS");
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return WallFailed("PR_SET_NO_NEW_PRIVS");
   return absl::OkStatus();
 }
 
@@ -54,7 +54,7 @@ absl::Status AttemptOutputFolder(bool root) {
   const gid_t gid = root ? kWorkerGid : getegid();
   ASSIGN_OR_RETURN(const cache::UniqueFd folder, MakeOutputFolder(65536, 4, uid, gid));
   const cache::UniqueFd file(openat(folder.get(), "x", O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-  if (!file.valid()) return Failed("create a file in tmpfs");
+  if (!file.valid()) return WallFailed("create a file in tmpfs");
   const std::string bytes(70000, 'x');
   if (write(file.get(), bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size())) {
     return absl::FailedPreconditionError("tmpfs takes more than its size");
@@ -75,7 +75,7 @@ absl::Status AttemptSystemCalls() {
 absl::Status AttemptLandlock() {
   RETURN_IF_ERROR(SetNoNewPrivileges());
   const cache::UniqueFd folder(open("/dev", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!folder.valid()) return Failed("open /dev");
+  if (!folder.valid()) return WallFailed("open /dev");
   RETURN_IF_ERROR(EnterLandlock(folder.get()));
   const cache::UniqueFd root(open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (root.valid()) return absl::FailedPreconditionError("a folder outside can be read still");
@@ -123,7 +123,7 @@ void Walls::TryAll(uint32_t without) {
   // One for all runs: making one takes 1 ms and, on a busy host, 20; seccomp allows no socket by
   // which its workers could meet in it.
   Try(Mechanism::kNetworkNamespace, [] {
-    if (unshare(CLONE_NEWNET) != 0) return Failed("unshare network namespace");
+    if (unshare(CLONE_NEWNET) != 0) return WallFailed("unshare network namespace");
     return absl::OkStatus();
   });
   Try(Mechanism::kIpcNamespace, [] { return TryInChild(CLONE_NEWIPC | CLONE_NEWUTS, Nothing); });
@@ -154,7 +154,8 @@ bool Walls::ParentAlive() const {
 
 absl::Status Walls::GiveOutputFolder(int folder_fd) const {
   if (Has(Mechanism::kOutputFolder) || !Has(Mechanism::kOwnUser)) return absl::OkStatus();
-  if (fchown(folder_fd, kWorkerUid, kWorkerGid) != 0) return Failed("chown of the output folder");
+  if (fchown(folder_fd, kWorkerUid, kWorkerGid) != 0)
+    return WallFailed("chown of the output folder");
   return absl::OkStatus();
 }
 
@@ -168,7 +169,7 @@ absl::StatusOr<cache::UniqueFd> Walls::MakeMemoryFolder(uint64_t output_bytes) c
 absl::Status Walls::EnterFileView() const {
   if (Has(Mechanism::kIpcNamespace)) {
     constexpr absl::string_view kName = "npuc-worker";
-    if (sethostname(kName.data(), kName.size()) != 0) return Failed("sethostname");
+    if (sethostname(kName.data(), kName.size()) != 0) return WallFailed("sethostname");
   }
   return Has(Mechanism::kFileView) ? EnterEmptyRoot() : absl::OkStatus();
 }
@@ -178,7 +179,7 @@ absl::Status Walls::GiveUpRights(pid_t keeper) const {
   if (Has(Mechanism::kOwnUser)) RETURN_IF_ERROR(BecomeWorkerUser());
   RETURN_IF_ERROR(DropCapabilities());
   // Not earlier: a change of user takes it away. Beside it, the keeper's death ends its namespace.
-  if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return Failed("PR_SET_PDEATHSIG");
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return WallFailed("PR_SET_PDEATHSIG");
   if (getppid() != keeper) return absl::AbortedError("the keeper has died");
   return SetNoNewPrivileges();
 }

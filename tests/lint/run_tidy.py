@@ -101,8 +101,31 @@ def key_of(entry, headers, environment):
     return digest.hexdigest()
 
 
-def entries_of(build_dir, wanted):
+def each_alone(entry):
+    """The entries of the sources that are compiled together (CMake's unity builds) in this one."""
+    together = os.path.join(entry["directory"], entry["file"])
+    if f"{os.sep}Unity{os.sep}" not in together:
+        return [entry]
+    with open(together, encoding="utf-8") as f:
+        sources = re.findall(r'^#include "(.*)"$', f.read(), re.M)
+    command = entry.get("command") or shlex.join(entry["arguments"])
+    return [{"directory": entry["directory"], "file": source,
+             "command": command.replace(entry["file"], source)} for source in sources]
+
+
+def write_commands(build_dir):
+    """A compile_commands.json that has each source alone; its folder."""
     with open(os.path.join(build_dir, "compile_commands.json"), encoding="utf-8") as f:
+        commands = [alone for entry in json.load(f) for alone in each_alone(entry)]
+    folder = os.path.join(build_dir, "tidy")
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, "compile_commands.json"), "w", encoding="utf-8") as f:
+        json.dump(commands, f)
+    return folder
+
+
+def entries_of(commands_dir, wanted):
+    with open(os.path.join(commands_dir, "compile_commands.json"), encoding="utf-8") as f:
         commands = json.load(f)
     by_file = {os.path.abspath(os.path.join(e["directory"], e["file"])): e for e in commands}
     entries, unknown = [], []
@@ -112,9 +135,9 @@ def entries_of(build_dir, wanted):
     return entries, unknown
 
 
-def tidy(entry, build_dir):
+def tidy(entry, commands_dir):
     started = time.monotonic()
-    result = run("clang-tidy", "--quiet", "-p", build_dir, entry["file"])
+    result = run("clang-tidy", "--quiet", "-p", commands_dir, entry["file"])
     lines = [l for l in result.stdout.splitlines()
              if not re.match(r"\d+ warnings? (and \d+ errors? )?(generated|treated)", l)]
     return result.returncode, "\n".join(lines), time.monotonic() - started
@@ -135,7 +158,8 @@ def main():
     args = parser.parse_args()
     wanted = args.files or [f for f in project_files() if f.endswith(".cc")
                             and not f.endswith(("_test.cc", "_fuzz.cc", "_test_util.cc"))]
-    entries, unknown = entries_of(args.build_dir, wanted)
+    commands_dir = write_commands(args.build_dir)
+    entries, unknown = entries_of(commands_dir, wanted)
     os.makedirs(args.cache, exist_ok=True)
     environment = environment_digest(ROOT)
     resolvers, pending = {}, []
@@ -152,7 +176,7 @@ def main():
           f"were clean, {len(pending)} to check", flush=True)
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(max_workers=args.jobs) as pool:
-        runs = {pool.submit(tidy, entry, args.build_dir): (entry, key) for entry, key in pending}
+        runs = {pool.submit(tidy, entry, commands_dir): (entry, key) for entry, key in pending}
         for done in concurrent.futures.as_completed(runs):
             entry, key = runs[done]
             code, output, seconds = done.result()

@@ -109,7 +109,7 @@ absl::Status ImportSoftmax(LayerImporter& node) {
   return node.EmitOutput("Softmax", {node.input(0)}, {{"axis", axis}});
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kActivationRules[] = {
     {"AbsVal", ImportUnary<kAbs>},
     {"BNLL", ImportFormula<frontend::Softplus>},
     {"Clip", ImportClip},
@@ -129,6 +129,6 @@ constexpr ImportRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ImportRule> ActivationRules() { return kRules; }
+absl::Span<const ImportRule> ActivationRules() { return kActivationRules; }
 
 }  // namespace npuc::caffe

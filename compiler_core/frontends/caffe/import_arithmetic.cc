@@ -218,7 +218,7 @@ absl::Status ImportParameter(LayerImporter& node) {
   return node.SetOutput(node.Blob(0, "value", std::move(shape)));
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kArithmeticRules[] = {
     {"ArgMax", ImportArgMax},
     {"Axpy", ImportAxpy},
     {"Bias", ImportBias},
@@ -231,6 +231,6 @@ constexpr ImportRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ImportRule> ArithmeticRules() { return kRules; }
+absl::Span<const ImportRule> ArithmeticRules() { return kArithmeticRules; }
 
 }  // namespace npuc::caffe

@@ -148,10 +148,10 @@ absl::Status ImportPriorBox(LayerImporter& node) {
   return node.SetOutput(node.Floats({1, 2, static_cast<int64_t>(count)}, numbers, DType::kFloat32));
 }
 
-constexpr ImportRule kRules[] = {{"PriorBox", ImportPriorBox}};
+constexpr ImportRule kDetectionRules[] = {{"PriorBox", ImportPriorBox}};
 
 }  // namespace
 
-absl::Span<const ImportRule> DetectionRules() { return kRules; }
+absl::Span<const ImportRule> DetectionRules() { return kDetectionRules; }
 
 }  // namespace npuc::caffe

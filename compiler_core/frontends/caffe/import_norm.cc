@@ -143,7 +143,7 @@ absl::Status ImportLrn(LayerImporter& node) {
   return node.SetOutput((x / Pow(mean + k, beta)).value);
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kNormRules[] = {
     {"BatchNorm", ImportBatchNorm},
     {"LRN", ImportLrn},
     {"MVN", ImportMvn},
@@ -152,6 +152,6 @@ constexpr ImportRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ImportRule> NormRules() { return kRules; }
+absl::Span<const ImportRule> NormRules() { return kNormRules; }
 
 }  // namespace npuc::caffe

@@ -147,10 +147,11 @@ absl::Status ImportEmbed(LayerImporter& node) {
   return node.SetOutput(y.value);
 }
 
-constexpr ImportRule kRules[] = {{"Embed", ImportEmbed}, {"LSTM", ImportLstm}, {"RNN", ImportRnn}};
+constexpr ImportRule kRecurrentRules[] = {
+    {"Embed", ImportEmbed}, {"LSTM", ImportLstm}, {"RNN", ImportRnn}};
 
 }  // namespace
 
-absl::Span<const ImportRule> RecurrentRules() { return kRules; }
+absl::Span<const ImportRule> RecurrentRules() { return kRecurrentRules; }
 
 }  // namespace npuc::caffe

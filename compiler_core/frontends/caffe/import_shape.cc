@@ -13,7 +13,7 @@ namespace {
 
 using frontend::ImportIdentity;
 
-constexpr int kMaxOperands = 1 << 12;
+constexpr int kMaxParts = 1 << 12;
 constexpr int64_t kMaxCopies = int64_t{1} << 12;
 
 absl::Status ImportSplit(LayerImporter& node) {
@@ -29,7 +29,7 @@ absl::StatusOr<int64_t> AxisOr(LayerImporter& node, absl::string_view old_name) 
 }
 
 absl::Status ImportConcat(LayerImporter& node) {
-  RETURN_IF_ERROR(node.ExpectInputs(1, kMaxOperands));
+  RETURN_IF_ERROR(node.ExpectInputs(1, kMaxParts));
   ASSIGN_OR_RETURN(const int64_t axis, AxisOr(node, "concat_dim"));
   std::vector<ValueRef> operands;
   for (int i = 0; i < node.input_count(); ++i) operands.push_back(node.input(i));
@@ -266,7 +266,7 @@ absl::Status ImportUpsample(LayerImporter& node) {
                 {node.shape(0)[2] * by_height, node.shape(0)[3] * by_width});
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kShapeRules[] = {
     {"Concat", ImportConcat},
     {"Crop", ImportCrop},
     {"Dropout", ImportIdentity<LayerImporter>},
@@ -283,6 +283,6 @@ constexpr ImportRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ImportRule> ShapeRules() { return kRules; }
+absl::Span<const ImportRule> ShapeRules() { return kShapeRules; }
 
 }  // namespace npuc::caffe

@@ -178,7 +178,7 @@ absl::Status ImportPooling(LayerImporter& node) {
   return node.SetOutput(frontend::ChannelsFirst(node, y));
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kWindowRules[] = {
     {"Convolution", ImportConvolution},
     {"ConvolutionDepthwise", ImportConvolution},
     {"Deconvolution", ImportDeconvolution},
@@ -188,6 +188,6 @@ constexpr ImportRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ImportRule> WindowRules() { return kRules; }
+absl::Span<const ImportRule> WindowRules() { return kWindowRules; }
 
 }  // namespace npuc::caffe

@@ -34,6 +34,9 @@ constexpr Type kFloat = Type::kFloat;
 constexpr Type kString = Type::kString;
 constexpr Type kMessage = Type::kMessage;
 
+// The messages, by their names.
+namespace message {
+
 // Messages that nobody reads the inside of: fillers, what only training needs.
 NPUC_CAFFE_MESSAGE(Unread, {1 << 28, "", kInt})
 NPUC_CAFFE_MESSAGE(BlobShape, {1, "dim", kInt})
@@ -170,6 +173,8 @@ NPUC_CAFFE_MESSAGE(Net, {1, "name", kString}, {2, "layers", kMessage, V1Layer},
                    {6, "state", kMessage, NetState}, {7, "debug_info", kInt},
                    {8, "input_shape", kMessage, BlobShape}, {100, "layer", kMessage, Layer})
 
+}  // namespace message
+
 #undef NPUC_CAFFE_MESSAGE
 #undef NPUC_CAFFE_COMMON_PARAMETERS
 #undef NPUC_CAFFE_TODAY
@@ -214,7 +219,7 @@ class Decoder {
       case Type::kMessage:
         if (!is_bytes) return AddUnknown(message, wire);
         field.kind = Field::Kind::kMessage;
-        if (row->message == Unread) {
+        if (row->message == message::Unread) {
           field.message = std::make_unique<Message>();
         } else {
           ASSIGN_OR_RETURN(field.message, Decode(wire.bytes, row->message()));
@@ -384,7 +389,7 @@ const TypeParameter* RowOf(absl::string_view type) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Message>> ParseBinary(absl::string_view bytes) {
-  return Decoder().Decode(bytes, Net());
+  return Decoder().Decode(bytes, message::Net());
 }
 
 absl::string_view TypeOfV1(int64_t number) {

@@ -10,17 +10,17 @@
 namespace npuc::frontend {
 namespace {
 
-using Kind = FormulaParameter::Kind;
+using ParameterKind = FormulaParameter::Kind;
 using Runs = FormulaFunction::Runs;
 
-constexpr FormulaParameter kAxis = {"axis", Kind::kAxis};
-constexpr FormulaParameter kLastAxis = {"axis", Kind::kAxis, "-1"};
-constexpr FormulaParameter kAxes = {"axes", Kind::kAxes};
-constexpr FormulaParameter kKeepDims = {"keep_dims", Kind::kBool, "false"};
-constexpr FormulaParameter kKernel = {"kernel", Kind::kInts};
-constexpr FormulaParameter kStrides = {"strides", Kind::kInts};
-constexpr FormulaParameter kPads = {"pads", Kind::kInts};
-constexpr FormulaParameter kDilations = {"dilations", Kind::kInts, "[1, 1]"};
+constexpr FormulaParameter kAxis = {"axis", ParameterKind::kAxis};
+constexpr FormulaParameter kLastAxis = {"axis", ParameterKind::kAxis, "-1"};
+constexpr FormulaParameter kAxes = {"axes", ParameterKind::kAxes};
+constexpr FormulaParameter kKeepDims = {"keep_dims", ParameterKind::kBool, "false"};
+constexpr FormulaParameter kKernel = {"kernel", ParameterKind::kInts};
+constexpr FormulaParameter kStrides = {"strides", ParameterKind::kInts};
+constexpr FormulaParameter kPads = {"pads", ParameterKind::kInts};
+constexpr FormulaParameter kDilations = {"dilations", ParameterKind::kInts, "[1, 1]"};
 constexpr int kMaxJoined = 16;
 
 // Images are [n, h, w, c], as in the IR; pads are top, bottom, left, right.
@@ -42,13 +42,18 @@ constexpr FormulaFunction kFunctions[] = {
     {"MatMul",
      2,
      2,
-     {{"transpose_a", Kind::kBool, "false"}, {"transpose_b", Kind::kBool, "false"}}},
+     {{"transpose_a", ParameterKind::kBool, "false"},
+      {"transpose_b", ParameterKind::kBool, "false"}}},
     {"MaxPool", 1, 1, {kKernel, kStrides, kPads}},
     {"Maximum", 2, 2},
     {"Minimum", 2, 2},
     {"Mul", 2, 2},
     {"Neg"},
-    {"Pad", 1, 1, {{"paddings", Kind::kInts}, {"value", Kind::kFloat, "0"}}, Runs::kPad},
+    {"Pad",
+     1,
+     1,
+     {{"paddings", ParameterKind::kInts}, {"value", ParameterKind::kFloat, "0"}},
+     Runs::kPad},
     {"Pow", 2, 2},
     {"Reciprocal"},
     {"ReduceMax", 1, 1, {kAxes, kKeepDims}},
@@ -56,7 +61,7 @@ constexpr FormulaFunction kFunctions[] = {
     {"ReduceSum", 1, 1, {kAxes, kKeepDims}},
     {"Relu"},
     {"Relu6"},
-    {"Reshape", 1, 1, {{"shape", Kind::kInts}}, Runs::kReshape},
+    {"Reshape", 1, 1, {{"shape", ParameterKind::kInts}}, Runs::kReshape},
     {"Round"},
     {"Rsqrt"},
     {"Select", 3, 3},
@@ -66,32 +71,33 @@ constexpr FormulaFunction kFunctions[] = {
     {"Slice",
      1,
      1,
-     {kAxis, {"begin", Kind::kInt}, {"size", Kind::kInt}, {"stride", Kind::kInt, "1"}},
+     {kAxis,
+      {"begin", ParameterKind::kInt},
+      {"size", ParameterKind::kInt},
+      {"stride", ParameterKind::kInt, "1"}},
      Runs::kSlice},
     {"Softmax", 1, 1, {kLastAxis}},
-    {"Split", 1, 1, {kAxis, {"parts", Kind::kInt}}, Runs::kSplit},
+    {"Split", 1, 1, {kAxis, {"parts", ParameterKind::kInt}}, Runs::kSplit},
     {"Sqrt"},
     {"Square"},
     {"SquaredDifference", 2, 2},
     {"Sub", 2, 2},
     {"Tanh"},
-    {"Transpose", 1, 1, {{"perm", Kind::kInts}}},
+    {"Transpose", 1, 1, {{"perm", ParameterKind::kInts}}},
 };
-
-int64_t RankOf(const ValueRef& value) { return static_cast<int64_t>(value->type.shape.size()); }
 
 std::vector<int64_t> Whole(const FormulaNumbers& numbers) {
   return {numbers.numbers.begin(), numbers.numbers.end()};
 }
 
-Attr AttrOf(Kind kind, const FormulaNumbers& value) {
+Attr AttrOf(ParameterKind kind, const FormulaNumbers& value) {
   switch (kind) {
-    case Kind::kInts:
-    case Kind::kAxes:
+    case ParameterKind::kInts:
+    case ParameterKind::kAxes:
       return Whole(value);
-    case Kind::kBool:
+    case ParameterKind::kBool:
       return value.numbers[0] != 0;
-    case Kind::kFloat:
+    case ParameterKind::kFloat:
       return value.numbers[0];
     default:
       return static_cast<int64_t>(value.numbers[0]);
@@ -175,7 +181,7 @@ absl::StatusOr<std::vector<ValueRef>> EmitCall(Emitter& node, const FormulaCall&
 
 int FormulaFunction::parameter_count() const {
   int count = 0;
-  while (count < kMaxParameters && parameters[count].kind != Kind::kNone) ++count;
+  while (count < kMaxParameters && parameters[count].kind != ParameterKind::kNone) ++count;
   return count;
 }
 
@@ -222,15 +228,17 @@ std::vector<std::string> FormulaFunctionUses() {
 
 absl::StatusOr<FormulaNumbers> CheckFormulaArgument(const FormulaParameter& parameter,
                                                     const FormulaNumbers& given, int64_t rank) {
-  const bool takes_list = parameter.kind == Kind::kInts || parameter.kind == Kind::kAxes;
+  const bool takes_list =
+      parameter.kind == ParameterKind::kInts || parameter.kind == ParameterKind::kAxes;
   if (takes_list != given.is_list) {
     return absl::InvalidArgumentError(absl::StrCat("argument ", parameter.name, " is ",
                                                    given.is_list ? "a list" : "a number",
                                                    "; it takes ", takes_list ? "a list" : "one"));
   }
-  if (parameter.kind == Kind::kFloat) return given;
+  if (parameter.kind == ParameterKind::kFloat) return given;
   FormulaNumbers out = given;
-  const bool is_axis = parameter.kind == Kind::kAxis || parameter.kind == Kind::kAxes;
+  const bool is_axis =
+      parameter.kind == ParameterKind::kAxis || parameter.kind == ParameterKind::kAxes;
   for (double& number : out.numbers) {
     if (number != std::floor(number) || std::fabs(number) > 0x1p31) {
       return absl::InvalidArgumentError(
@@ -243,7 +251,7 @@ absl::StatusOr<FormulaNumbers> CheckFormulaArgument(const FormulaParameter& para
     }
     if (number < 0) number += static_cast<double>(rank);
   }
-  if (parameter.kind == Kind::kAxes) {
+  if (parameter.kind == ParameterKind::kAxes) {
     std::sort(out.numbers.begin(), out.numbers.end());
     if (std::adjacent_find(out.numbers.begin(), out.numbers.end()) != out.numbers.end()) {
       return absl::InvalidArgumentError(

@@ -41,6 +41,9 @@ struct ImportValue {
 using ValueRef = std::shared_ptr<ImportValue>;  // null: an optional operand that is left out
 
 ValueRef ConstantValue(Tensor tensor, NodeSource source);
+inline int64_t RankOf(const ValueRef& value) {
+  return static_cast<int64_t>(value->type.shape.size());
+}
 // Whether the value is known now, as itself or as stored integers.
 bool IsKnown(const ValueRef& value);
 // The results of a node of our graph.

@@ -18,7 +18,7 @@
 namespace npuc::frontend {
 namespace {
 
-using Kind = ConfigNode::Kind;
+using NodeKind = ConfigNode::Kind;
 using Type = PluginAttribute::Type;
 
 constexpr absl::string_view kWhat = "the declarations of operators";
@@ -59,7 +59,7 @@ class OpReader {
     std::string text;
     const ConfigNode* const value = reader_.Needed("formula");
     if (value == nullptr) return text;
-    if (value->kind != Kind::kScalar) {
+    if (value->kind != NodeKind::kScalar) {
       reader_.WrongType("formula", *value, "lines of text, behind '|'");
       return text;
     }
@@ -84,12 +84,13 @@ class OpReader {
   // Calls `take` for each text of a list of 1 to kMaxPluginNames.
   template <typename Take>
   void Texts(absl::string_view key, const ConfigNode& list, Take take) {
-    if (list.kind != Kind::kSequence || list.items.empty() || list.items.size() > kMaxPluginNames) {
+    if (list.kind != NodeKind::kSequence || list.items.empty() ||
+        list.items.size() > kMaxPluginNames) {
       return reader_.WrongType(key, list,
                                absl::StrCat("a list of 1 to ", kMaxPluginNames, " names"));
     }
     for (const ConfigNode& item : list.items) {
-      if (item.kind != Kind::kScalar || item.text.empty() || item.text.size() > 1024) {
+      if (item.kind != NodeKind::kScalar || item.text.empty() || item.text.size() > 1024) {
         reader_.WrongType(key, item, "names");
         continue;
       }
@@ -138,7 +139,7 @@ class OpReader {
             [&](const std::string& name, const ConfigNode&) { graph.start_nodes.push_back(name); });
     }
     if (const ConfigNode* const list = reader_.Needed("end_nodes")) {
-      if (list->kind == Kind::kSequence && list->items.size() > 1) {
+      if (list->kind == NodeKind::kSequence && list->items.size() > 1) {
         return reader_.NotAllowed("end_nodes", *list, "a list of one node");
       }
       Texts("end_nodes", *list,
@@ -159,10 +160,10 @@ class OpReader {
     const ConfigNode* const nodes = reader_.Needed("pattern_nodes");
     if (nodes == nullptr) return;
     const auto is_pair = [](const ConfigNode& pair) {
-      return pair.kind == Kind::kSequence && pair.items.size() == 2 &&
-             pair.items[0].kind == Kind::kScalar && pair.items[1].kind == Kind::kScalar;
+      return pair.kind == NodeKind::kSequence && pair.items.size() == 2 &&
+             pair.items[0].kind == NodeKind::kScalar && pair.items[1].kind == NodeKind::kScalar;
     };
-    if (nodes->kind != Kind::kSequence || nodes->items.empty() ||
+    if (nodes->kind != NodeKind::kSequence || nodes->items.empty() ||
         nodes->items.size() > kMaxPluginNames ||
         !std::all_of(nodes->items.begin(), nodes->items.end(), is_pair)) {
       return reader_.WrongType(
@@ -184,7 +185,7 @@ class OpReader {
 
   void ReadEdges(const ConfigNode& edges) {
     constexpr size_t kMost = kMaxPluginNames * 4;
-    if (edges.kind != Kind::kSequence || edges.items.size() > kMost) {
+    if (edges.kind != NodeKind::kSequence || edges.items.size() > kMost) {
       return reader_.WrongType("pattern_edges", edges,
                                absl::StrCat("a list of at most ", kMost, " edges"));
     }
@@ -192,8 +193,8 @@ class OpReader {
       PluginSubgraph::Edge edge;
       int to = -1;
       const bool has_ends =
-          item.kind == Kind::kSequence && (item.items.size() == 2 || item.items.size() == 3) &&
-          item.items[0].kind == Kind::kScalar && item.items[1].kind == Kind::kScalar;
+          item.kind == NodeKind::kSequence && (item.items.size() == 2 || item.items.size() == 3) &&
+          item.items[0].kind == NodeKind::kScalar && item.items[1].kind == NodeKind::kScalar;
       if (has_ends) {
         edge.from = PatternNodeNamed(item.items[0].text);
         to = PatternNodeNamed(item.items[1].text);
@@ -210,7 +211,7 @@ class OpReader {
   }
 
   static bool ReadPorts(const ConfigNode& ports, PluginSubgraph::Edge& edge) {
-    if (ports.kind != Kind::kMapping) return false;
+    if (ports.kind != NodeKind::kMapping) return false;
     for (size_t i = 0; i + 1 < ports.items.size(); i += 2) {
       int port = 0;
       if (!absl::SimpleAtoi(ports.items[i + 1].text, &port) || port < 0 || port > kMaxPort) {
@@ -262,14 +263,14 @@ class OpReader {
         op_.operands.push_back(name);
       });
     }
-    if (value->kind != Kind::kMapping || value->items.empty() ||
+    if (value->kind != NodeKind::kMapping || value->items.empty() ||
         value->items.size() > 2 * kMaxPluginNames) {
       return reader_.WrongType("operands", *value,
                                "a mapping of names to the places NODE:K that read them, as the "
                                "operator is a subgraph");
     }
     for (size_t i = 0; i + 1 < value->items.size(); i += 2) {
-      if (value->items[i].kind != Kind::kScalar) continue;  // reported with the syntax
+      if (value->items[i].kind != NodeKind::kScalar) continue;  // reported with the syntax
       AddName("operands", value->items[i], value->items[i].text);
       op_.operands.push_back(value->items[i].text);
       op_.subgraph->places.push_back(PlacesOf(value->items[i + 1]));
@@ -279,12 +280,12 @@ class OpReader {
   std::vector<PluginPlace> PlacesOf(const ConfigNode& value) {
     std::vector<PluginPlace> places;
     const std::vector<ConfigNode> one = {value};
-    const std::vector<ConfigNode>& items = value.kind == Kind::kSequence ? value.items : one;
+    const std::vector<ConfigNode>& items = value.kind == NodeKind::kSequence ? value.items : one;
     if (items.size() > kMaxPluginNames) reader_.WrongType("operands", value, "fewer places");
     for (const ConfigNode& item : items) {
       const size_t colon = item.text.rfind(':');
       PluginPlace place{item.text.substr(0, colon), 0};
-      const bool is_place = item.kind == Kind::kScalar && colon != std::string::npos &&
+      const bool is_place = item.kind == NodeKind::kScalar && colon != std::string::npos &&
                             !place.node.empty() &&
                             absl::SimpleAtoi(item.text.substr(colon + 1), &place.operand) &&
                             place.operand >= 0 && place.operand <= kMaxPort;
@@ -307,14 +308,14 @@ class OpReader {
   void ReadAttributes() {
     const ConfigNode* const value = reader_.Find("attributes");
     if (value == nullptr) return;
-    if (value->kind != Kind::kMapping || value->items.size() > 2 * kMaxPluginNames) {
+    if (value->kind != NodeKind::kMapping || value->items.size() > 2 * kMaxPluginNames) {
       return reader_.WrongType("attributes", *value,
                                absl::StrCat("a mapping of at most ", kMaxPluginNames,
                                             " names to {type: ..., default: ...}"));
     }
     for (size_t i = 0; i + 1 < value->items.size(); i += 2) {
       const ConfigNode& key = value->items[i];
-      if (key.kind != Kind::kScalar) continue;  // reported with the syntax
+      if (key.kind != NodeKind::kScalar) continue;  // reported with the syntax
       AddName("attributes", key, key.text);
       ReadAttribute(key, value->items[i + 1]);
     }
@@ -323,7 +324,7 @@ class OpReader {
   void ReadAttribute(const ConfigNode& key, const ConfigNode& value) {
     PluginAttribute attribute{.name = key.text, .source = key.text};
     const auto text = [&](absl::string_view name) -> const ConfigNode* {
-      for (size_t i = 0; value.kind == Kind::kMapping && i + 1 < value.items.size(); i += 2) {
+      for (size_t i = 0; value.kind == NodeKind::kMapping && i + 1 < value.items.size(); i += 2) {
         if (value.items[i].text == name) return &value.items[i + 1];
       }
       return nullptr;
@@ -368,7 +369,7 @@ class OpReader {
   }
 
   static std::optional<double> NumberOf(Type type, const ConfigNode& value) {
-    if (value.kind != Kind::kScalar || !value.plain) return std::nullopt;
+    if (value.kind != NodeKind::kScalar || !value.plain) return std::nullopt;
     if (type == Type::kBool) {
       if (value.text != "true" && value.text != "false") return std::nullopt;
       return value.text == "true" ? 1 : 0;
@@ -384,7 +385,7 @@ class OpReader {
 
   static std::optional<FormulaNumbers> Numbers(Type type, const ConfigNode& value) {
     FormulaNumbers numbers{{}, IsList(type)};
-    if (IsList(type) != (value.kind == Kind::kSequence)) return std::nullopt;
+    if (IsList(type) != (value.kind == NodeKind::kSequence)) return std::nullopt;
     const std::vector<ConfigNode> one = {value};
     const std::vector<ConfigNode>& items = IsList(type) ? value.items : one;
     if (items.size() > kMaxPluginNames) return std::nullopt;
@@ -459,7 +460,7 @@ bool ReadPluginFile(absl::string_view text, absl::string_view file,
   } else if (CheckConfigText(text, file, found)) {
     root = ParseConfigYaml(text, file, found);
   }
-  if (root.has_value() && root->kind == Kind::kMapping) {
+  if (root.has_value() && root->kind == NodeKind::kMapping) {
     MappingReader reader(*root, kWhat, file, found);
     reader.Mappings("operators", kMaxPluginOps, [&](MappingReader& one, const ConfigNode& at) {
       const size_t before = found.list().size();

@@ -15,7 +15,7 @@
 namespace npuc::frontend {
 namespace {
 
-using Kind = PreprocessStep::Kind;
+using StepKind = PreprocessStep::Kind;
 
 constexpr int64_t kColors = 3;
 // The shares of red, green and blue in a grey value, as Compass's parser has them.
@@ -23,7 +23,7 @@ constexpr std::array<double, kColors> kGrayShares = {0.3, 0.59, 0.11};
 // Added to a variance, so that a constant image becomes 0.
 constexpr double kLeastVariance = 1e-9;
 
-bool MakesGray(Kind kind) { return kind == Kind::kRgb2Gray || kind == Kind::kBgr2Gray; }
+bool MakesGray(StepKind kind) { return kind == StepKind::kRgb2Gray || kind == StepKind::kBgr2Gray; }
 
 size_t ChannelAxis(const Shape& shape) {
   const size_t last = shape.size() - 1;
@@ -36,14 +36,14 @@ absl::StatusOr<Shape> OperandShape(const PreprocessStep& step, Shape result, siz
     return absl::InvalidArgumentError(
         absl::StrCat(TextOf({step}), " gives ", ShapeToString(result), "; ", what));
   };
-  if (step.kind == Kind::kStandardize) {
+  if (step.kind == StepKind::kStandardize) {
     for (const int64_t axis : step.axes) {
       if (axis >= static_cast<int64_t>(result.size())) return wrong("there are fewer axes");
     }
     return result;
   }
   if (result.size() < 3) return wrong("an image has 3 dimensions or more");
-  if (step.kind == Kind::kResize) {
+  if (step.kind == StepKind::kResize) {
     const bool fits = step.shape.size() == result.size() && step.shape[0] == result[0] &&
                       step.shape[channels] == result[channels];
     if (!fits) return wrong("its image has the same batch and channels");
@@ -77,7 +77,7 @@ absl::StatusOr<ValueRef> Gray(Emitter& node, ValueRef x, const PreprocessStep& s
                               const Shape& result, size_t channels) {
   std::vector<double> matrix;
   for (size_t from = 0; from < kColors; ++from) {
-    const size_t color = step.kind == Kind::kRgb2Gray ? from : kColors - 1 - from;
+    const size_t color = step.kind == StepKind::kRgb2Gray ? from : kColors - 1 - from;
     for (int64_t to = 0; to < result[channels]; ++to) matrix.push_back(kGrayShares[color]);
   }
   std::vector<int64_t> perm(result.size());
@@ -114,8 +114,8 @@ absl::StatusOr<ValueRef> Standardized(Emitter& node, const ValueRef& x,
 
 absl::StatusOr<ValueRef> Applied(Emitter& node, ValueRef x, const PreprocessStep& step,
                                  const Shape& result, size_t channels) {
-  if (step.kind == Kind::kResize) return Resized(node, std::move(x), step, result);
-  if (step.kind == Kind::kStandardize) return Standardized(node, x, step);
+  if (step.kind == StepKind::kResize) return Resized(node, std::move(x), step, result);
+  if (step.kind == StepKind::kStandardize) return Standardized(node, x, step);
   if (MakesGray(step.kind)) return Gray(node, std::move(x), step, result, channels);
   return GatherAxis(node, x, static_cast<int64_t>(channels), {2, 1, 0});
 }

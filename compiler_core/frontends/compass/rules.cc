@@ -289,7 +289,7 @@ absl::StatusOr<ValueRef> ImportReduce(LayerImporter& node) {
   return (-frontend::Reduced("ReduceMax", -x, axes, keep_dims)).value;
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kLayerRules[] = {
     {"Concat", ImportConcat},
     {"Convolution", ImportConvolution},
     {"DepthwiseConv", ImportDepthwise},
@@ -305,7 +305,7 @@ constexpr ImportRule kRules[] = {
 }  // namespace
 
 frontend::RuleTable<ImportRule> AllRules() {
-  return {kRules, MathRules(), RecurrentRules(), ShapeRules()};
+  return {kLayerRules, MathRules(), RecurrentRules(), ShapeRules()};
 }
 
 }  // namespace npuc::compass

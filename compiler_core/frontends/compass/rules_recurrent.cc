@@ -246,7 +246,7 @@ absl::StatusOr<std::vector<ValueRef>> ImportGru(LayerImporter& node) {
   return RunSteps(node, s, std::move(states), GruStep);
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kRecurrentRules[] = {
     {"BasicLSTM", nullptr, ImportLstm},
     {"GRUv1", nullptr, ImportGru},
     {"GRUv3", nullptr, ImportGru},
@@ -254,6 +254,6 @@ constexpr ImportRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ImportRule> RecurrentRules() { return kRules; }
+absl::Span<const ImportRule> RecurrentRules() { return kRecurrentRules; }
 
 }  // namespace npuc::compass

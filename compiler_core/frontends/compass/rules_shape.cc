@@ -226,7 +226,7 @@ absl::StatusOr<std::vector<ValueRef>> RefuseDetection(LayerImporter& node) {
       "end the model before the layer with OUTPUT_OPS, and decode with DETECTION_POSTPROCESS");
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kShapeRules[] = {
     {"Crop", ImportCrop},
     {"DecodeBox", nullptr, RefuseDetection},
     {"DepthToSpace", ImportDepthToSpace},
@@ -248,6 +248,6 @@ constexpr ImportRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ImportRule> ShapeRules() { return kRules; }
+absl::Span<const ImportRule> ShapeRules() { return kShapeRules; }
 
 }  // namespace npuc::compass

@@ -117,7 +117,7 @@ absl::Status ImportL2Norm(LayerImporter& node) {
   return node.SetOutput((x / length).value);
 }
 
-constexpr LayerType kTypes[] = {
+constexpr LayerType kElementTypes[] = {
     {"activation", PlanActivation, ImportActivation},
     {"dropout", PlanAsIs, ImportAsIs},
     {"empty", PlanAsIs, ImportAsIs},
@@ -129,6 +129,6 @@ constexpr LayerType kTypes[] = {
 
 }  // namespace
 
-absl::Span<const LayerType> ElementTypes() { return kTypes; }
+absl::Span<const LayerType> ElementTypes() { return kElementTypes; }
 
 }  // namespace npuc::darknet

@@ -25,7 +25,7 @@ void PlanDetection(LayerPlanner& planner) { planner.SetOut(planner.in()); }
 
 void PlanNothing(LayerPlanner& planner) { planner.SetOut(planner.in()); }
 
-constexpr LayerType kTypes[] = {
+constexpr LayerType kEndTypes[] = {
     {"Gaussian_yolo", PlanBoxes, nullptr, LayerRole::kDecodesBoxes},
     {"contrastive", PlanNothing, nullptr, LayerRole::kEndsTraining},
     {"cost", PlanNothing, nullptr, LayerRole::kEndsTraining},
@@ -75,6 +75,6 @@ std::string DescribeHead(LayerOptions& options, const Layer& layer, absl::string
   return text;
 }
 
-absl::Span<const LayerType> EndTypes() { return kTypes; }
+absl::Span<const LayerType> EndTypes() { return kEndTypes; }
 
 }  // namespace npuc::darknet

@@ -153,7 +153,7 @@ absl::Status ImportProduct(LayerImporter& node) {
   return node.SetOutput(node.Activated(y, ReadActivation(node.options(), "linear"), 1));
 }
 
-constexpr LayerType kTypes[] = {
+constexpr LayerType kJoinTypes[] = {
     {"route", PlanRoute, ImportRoute},
     {"sam", PlanProduct, ImportProduct},
     {"scale_channels", PlanProduct, ImportProduct},
@@ -162,6 +162,6 @@ constexpr LayerType kTypes[] = {
 
 }  // namespace
 
-absl::Span<const LayerType> JoinTypes() { return kTypes; }
+absl::Span<const LayerType> JoinTypes() { return kJoinTypes; }
 
 }  // namespace npuc::darknet

@@ -161,7 +161,7 @@ absl::Status ImportLstm(LayerImporter& node) {
   return node.SetOutput(*next_hidden.value);
 }
 
-constexpr LayerType kTypes[] = {
+constexpr LayerType kRecurrentTypes[] = {
     {"gru", PlanGru, ImportGru, LayerRole::kComputes, true},
     {"lstm", PlanLstm, ImportLstm, LayerRole::kComputes, true},
     {"rnn", PlanRnn, ImportRnn},
@@ -169,6 +169,6 @@ constexpr LayerType kTypes[] = {
 
 }  // namespace
 
-absl::Span<const LayerType> RecurrentTypes() { return kTypes; }
+absl::Span<const LayerType> RecurrentTypes() { return kRecurrentTypes; }
 
 }  // namespace npuc::darknet

@@ -296,7 +296,7 @@ absl::Status ImportLocal(LayerImporter& node) {
   return node.SetOutput(node.Activated(y, local.activation, 1));
 }
 
-constexpr LayerType kTypes[] = {
+constexpr LayerType kWeightTypes[] = {
     {"batchnorm", PlanBatchNorm, ImportBatchNorm, LayerRole::kComputes, true},
     {"connected", PlanConnected, ImportConnected},
     {"convolutional", PlanConvolutional, ImportConvolutional},
@@ -306,7 +306,7 @@ constexpr LayerType kTypes[] = {
 
 }  // namespace
 
-absl::Span<const LayerType> WeightTypes() { return kTypes; }
+absl::Span<const LayerType> WeightTypes() { return kWeightTypes; }
 
 // Biases, weights, and then the normalisation: another order than a convolution's.
 absl::StatusOr<ConnectedWeights> TakeConnected(LayerImporter& node, const Connected& connected) {

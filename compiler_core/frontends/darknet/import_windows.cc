@@ -221,7 +221,7 @@ absl::Status ImportCrop(LayerImporter& node) {
   return node.SetOutput((Term(node, x) * 2.0 - 1.0).value);
 }
 
-constexpr LayerType kTypes[] = {
+constexpr LayerType kWindowTypes[] = {
     {"avgpool", PlanAverage, ImportAverage},
     {"crop", PlanCrop, ImportCrop},
     {"local_avgpool", PlanPool, ImportLocalAverage},
@@ -233,6 +233,6 @@ constexpr LayerType kTypes[] = {
 
 }  // namespace
 
-absl::Span<const LayerType> WindowTypes() { return kTypes; }
+absl::Span<const LayerType> WindowTypes() { return kWindowTypes; }
 
 }  // namespace npuc::darknet

@@ -126,7 +126,7 @@ absl::Status ImportSoftmaxActivation(NodeImporter& node) {
   return node.BadChoice("mode", mode, "channel or instance");
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kActivationRules[] = {
     {"Activation", ImportActivation},
     {"LeakyReLU", ImportLeakyRelu, 1},
     {"Softmax", ImportSoftmaxOutput, 1 << 20, 1},
@@ -144,6 +144,6 @@ constexpr ImportRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ImportRule> ActivationRules() { return kRules; }
+absl::Span<const ImportRule> ActivationRules() { return kActivationRules; }
 
 }  // namespace npuc::mxnet

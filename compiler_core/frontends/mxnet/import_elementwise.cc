@@ -84,7 +84,7 @@ Term Cube(const Term& x) {
   return square * x;
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kElementwiseRules[] = {
     {"BlockGrad", ImportIdentity},
     {"Cast", ImportCast},
     {"Dropout", ImportIdentity},
@@ -167,6 +167,6 @@ constexpr ImportRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ImportRule> ElementwiseRules() { return kRules; }
+absl::Span<const ImportRule> ElementwiseRules() { return kElementwiseRules; }
 
 }  // namespace npuc::mxnet

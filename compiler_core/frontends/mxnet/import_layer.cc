@@ -352,7 +352,7 @@ absl::Status ImportBatchDot(NodeImporter& node) {
                          {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}});
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kLayerRules[] = {
     {"Convolution", ImportConvolution, 1},
     {"Convolution_v1", ImportConvolution, 1},
     {"Deconvolution", ImportDeconvolution, 1},
@@ -368,6 +368,6 @@ constexpr ImportRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ImportRule> LayerRules() { return kRules; }
+absl::Span<const ImportRule> LayerRules() { return kLayerRules; }
 
 }  // namespace npuc::mxnet

@@ -149,7 +149,7 @@ absl::Status ImportLrn(NodeImporter& node) {
   return node.SetOutput((x / power).value);
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kNormRules[] = {
     {"BatchNorm", ImportBatchNorm, 1},          {"BatchNorm_v1", ImportBatchNorm, 1},
     {"CuDNNBatchNorm", ImportBatchNorm, 1},     {"InstanceNorm", ImportInstanceNorm, 1},
     {"L2Normalization", ImportL2Normalization}, {"LRN", ImportLrn},
@@ -158,6 +158,6 @@ constexpr ImportRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ImportRule> NormRules() { return kRules; }
+absl::Span<const ImportRule> NormRules() { return kNormRules; }
 
 }  // namespace npuc::mxnet

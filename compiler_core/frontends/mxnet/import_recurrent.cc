@@ -176,7 +176,7 @@ absl::Status ImportEmbedding(NodeImporter& node) {
       LookedUp(node, node.input(1), indices, /*axis=*/0, /*may_be_negative=*/false));
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kRecurrentRules[] = {
     {"Embedding", ImportEmbedding, 1},          {"RNN", ImportRnn, 1, kAnyOperand, 2},
     {"SequenceLast", ImportSequenceLast},       {"SequenceMask", ImportSequenceMask},
     {"SequenceReverse", ImportSequenceReverse}, {"_rnn_param_concat", ImportParameters, 0},
@@ -184,6 +184,6 @@ constexpr ImportRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ImportRule> RecurrentRules() { return kRules; }
+absl::Span<const ImportRule> RecurrentRules() { return kRecurrentRules; }
 
 }  // namespace npuc::mxnet

@@ -64,7 +64,7 @@ absl::Status ImportNorm(NodeImporter& node) {
   return SetReduced(node, frontend::Norm(x, order, r.axes, r.keep_dims), r);
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kReduceRules[] = {
     {"max", ImportReduction<Op::kReduceMax>},
     {"max_axis", ImportReduction<Op::kReduceMax>},
     {"mean", ImportReduction<Op::kReduceMean>},
@@ -77,6 +77,6 @@ constexpr ImportRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ImportRule> ReduceRules() { return kRules; }
+absl::Span<const ImportRule> ReduceRules() { return kReduceRules; }
 
 }  // namespace npuc::mxnet

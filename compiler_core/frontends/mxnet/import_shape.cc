@@ -492,7 +492,7 @@ absl::Status ImportFilled(NodeImporter& node) {
       std::move(shape), std::vector<double>(static_cast<size_t>(count), kValue), DType::kFloat32));
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kShapeRules[] = {
     {"Concat", ImportConcat},
     {"Crop", ImportCrop},
     {"Flatten", ImportFlatten},
@@ -531,6 +531,6 @@ constexpr ImportRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ImportRule> ShapeRules() { return kRules; }
+absl::Span<const ImportRule> ShapeRules() { return kShapeRules; }
 
 }  // namespace npuc::mxnet

@@ -9,8 +9,6 @@
 namespace npuc::onnx {
 namespace {
 
-absl::string_view View(const std::string& text) { return {text.data(), text.size()}; }
-
 // For a diagnostic. A name over the limit is of no use: its beginning is enough.
 std::string Shown(absl::string_view name) {
   constexpr size_t kBeginning = 200;
@@ -120,17 +118,18 @@ void GraphView::CheckNodes(absl::string_view file, Diagnostics& diagnostics) {
 void GraphView::CheckTensors(const fe::onnx::GraphProto& graph, absl::string_view file,
                              Diagnostics& diagnostics) {
   for (const auto& tensor : graph.initializer()) {
-    initializers_.emplace(View(tensor.name()), &tensor);
+    initializers_.emplace(absl::string_view(tensor.name()), &tensor);
   }
   for (const auto& input : graph.input()) {
-    input_index_.emplace(View(input.name()), static_cast<int>(inputs_.size()));
+    input_index_.emplace(absl::string_view(input.name()), static_cast<int>(inputs_.size()));
     inputs_.push_back(InfoOf(input));
   }
   for (const auto& output : graph.output()) {
     outputs_.push_back(InfoOf(output));
-    infos_.emplace(View(output.name()), outputs_.back());
+    infos_.emplace(absl::string_view(output.name()), outputs_.back());
   }
-  for (const auto& info : graph.value_info()) infos_.emplace(View(info.name()), InfoOf(info));
+  for (const auto& info : graph.value_info())
+    infos_.emplace(absl::string_view(info.name()), InfoOf(info));
   if (graph.sparse_initializer_size() > 0) {
     diagnostics.Add({.kind = DiagnosticKind::kBadTensor,
                      .message = absl::StrCat("the model has ", graph.sparse_initializer_size(),

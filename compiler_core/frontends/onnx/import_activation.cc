@@ -18,7 +18,7 @@ absl::StatusOr<Term> Operand(NodeImporter& node) {
   return Term(node, node.input(0));
 }
 
-absl::Status ImportPlain(NodeImporter& node) {
+absl::Status ImportFunction(NodeImporter& node) {
   ASSIGN_OR_RETURN(const Term x, Operand(node));
   return node.SetOutput(Apply(node.op(), x).value);
 }
@@ -115,7 +115,7 @@ absl::Status ImportShrink(NodeImporter& node) {
   return node.SetOutput(frontend::Selected(node, is_below, raised, above));
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kActivationRules[] = {
     {"Celu", ImportCelu},
     {"Clip", ImportClip},
     {"Elu", frontend::ImportElu},
@@ -125,18 +125,18 @@ constexpr ImportRule kRules[] = {
     {"LeakyRelu", ImportLeakyRelu},
     {"Mish", ImportFormula<frontend::Mish>},
     {"PRelu", ImportPRelu},
-    {"Relu", ImportPlain},
+    {"Relu", ImportFunction},
     {"Selu", ImportSelu},
     {"Shrink", ImportShrink},
-    {"Sigmoid", ImportPlain},
+    {"Sigmoid", ImportFunction},
     {"Softplus", ImportFormula<frontend::Softplus>},
     {"Softsign", ImportFormula<frontend::Softsign>},
-    {"Tanh", ImportPlain},
+    {"Tanh", ImportFunction},
     {"ThresholdedRelu", ImportThresholdedRelu},
 };
 
 }  // namespace
 
-absl::Span<const ImportRule> ActivationRules() { return kRules; }
+absl::Span<const ImportRule> ActivationRules() { return kActivationRules; }
 
 }  // namespace npuc::onnx

@@ -221,7 +221,7 @@ absl::Status ImportHamming(NodeImporter& node) {
 }
 absl::Status ImportBlackman(NodeImporter& node) { return CosineWindow(node, 0.42, 0.5, 0.08); }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kBasicRules[] = {
     {"BlackmanWindow", ImportBlackman},
     {"Cast", ImportCast},
     {"CastLike", ImportCastLike},
@@ -240,6 +240,6 @@ constexpr ImportRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ImportRule> BasicRules() { return kRules; }
+absl::Span<const ImportRule> BasicRules() { return kBasicRules; }
 
 }  // namespace npuc::onnx

@@ -91,10 +91,10 @@ absl::Status ImportConvTranspose(NodeImporter& node) {
   return node.SetOutput(ChannelsFirst(node, y));
 }
 
-constexpr ImportRule kRules[] = {{"Conv", ImportConv}, {"ConvTranspose", ImportConvTranspose}};
+constexpr ImportRule kConvRules[] = {{"Conv", ImportConv}, {"ConvTranspose", ImportConvTranspose}};
 
 }  // namespace
 
-absl::Span<const ImportRule> ConvRules() { return kRules; }
+absl::Span<const ImportRule> ConvRules() { return kConvRules; }
 
 }  // namespace npuc::onnx

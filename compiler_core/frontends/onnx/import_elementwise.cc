@@ -162,7 +162,7 @@ absl::Status ImportBitShift(NodeImporter& node) {
       "attribute 'direction' is '", Printable(direction), "'; allowed are LEFT and RIGHT")));
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kElementwiseRules[] = {
     {"Abs", ImportUnary<Op::kAbs>},
     {"Acos", ImportEvaluatedUnary},
     {"Acosh", ImportEvaluatedUnary},
@@ -215,6 +215,6 @@ constexpr ImportRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ImportRule> ElementwiseRules() { return kRules; }
+absl::Span<const ImportRule> ElementwiseRules() { return kElementwiseRules; }
 
 }  // namespace npuc::onnx

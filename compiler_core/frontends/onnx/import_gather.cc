@@ -351,7 +351,7 @@ absl::Status ImportTrilu(NodeImporter& node) {
   return node.EmitOutput("Mul", {node.input(0), node.Floats(shape, mask, node.type(0).dtype)});
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kGatherRules[] = {
     {"Compress", ImportCompress},
     {"Gather", ImportGather},
     {"GatherElements", ImportGatherElements},
@@ -366,6 +366,6 @@ constexpr ImportRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ImportRule> GatherRules() { return kRules; }
+absl::Span<const ImportRule> GatherRules() { return kGatherRules; }
 
 }  // namespace npuc::onnx

@@ -81,11 +81,11 @@ absl::Status ImportEinsum(NodeImporter& node) {
   return node.SetOutput(frontend::Einsum(node, equation, operands));
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kLinearRules[] = {
     {"Einsum", ImportEinsum}, {"Gemm", ImportGemm}, {"MatMul", ImportMatMul}};
 
 }  // namespace
 
-absl::Span<const ImportRule> LinearRules() { return kRules; }
+absl::Span<const ImportRule> LinearRules() { return kLinearRules; }
 
 }  // namespace npuc::onnx

@@ -80,13 +80,13 @@ absl::Status ImportSoftmaxCrossEntropy(NodeImporter& node) {
   return node.SetOutputs({loss, *log_probabilities.value});
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kLossRules[] = {
     {"NegativeLogLikelihoodLoss", ImportNll},
     {"SoftmaxCrossEntropyLoss", ImportSoftmaxCrossEntropy},
 };
 
 }  // namespace
 
-absl::Span<const ImportRule> LossRules() { return kRules; }
+absl::Span<const ImportRule> LossRules() { return kLossRules; }
 
 }  // namespace npuc::onnx

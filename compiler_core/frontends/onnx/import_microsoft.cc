@@ -88,7 +88,7 @@ absl::StatusOr<ValueRef> Biased(NodeImporter& node) {
   return node.Emit("Add", {node.input(0), node.input(1)});
 }
 
-absl::Status ImportGelu(NodeImporter& node) {
+absl::Status ImportBiasedGelu(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(1, 2));
   ASSIGN_OR_RETURN(ValueRef x, Biased(node));
   return node.SetOutput(RunRule(node, "Gelu", {std::move(x)}));
@@ -180,14 +180,14 @@ absl::Status ImportAttention(NodeImporter& node) {
   return node.SetOutput(node.Reshaped(y, {node.shape(0)[0], node.shape(0)[1], hidden}));
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kMicrosoftRules[] = {
     {"com.microsoft.Attention", ImportAttention},
-    {"com.microsoft.BiasGelu", ImportGelu},
+    {"com.microsoft.BiasGelu", ImportBiasedGelu},
     {"com.microsoft.FastGelu", ImportFastGelu},
     {"com.microsoft.FusedConv", ImportFusedConv},
     {"com.microsoft.FusedGemm", ImportFusedGemm},
     {"com.microsoft.FusedMatMul", ImportFusedMatMul},
-    {"com.microsoft.Gelu", ImportGelu},
+    {"com.microsoft.Gelu", ImportBiasedGelu},
     {"com.microsoft.QuickGelu", ImportQuickGelu},
     {"com.microsoft.SkipLayerNormalization", ImportSkipLayerNorm},
     {"com.microsoft.SkipSimplifiedLayerNormalization", ImportSkipLayerNorm},
@@ -195,6 +195,6 @@ constexpr ImportRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ImportRule> MicrosoftRules() { return kRules; }
+absl::Span<const ImportRule> MicrosoftRules() { return kMicrosoftRules; }
 
 }  // namespace npuc::onnx

@@ -171,7 +171,7 @@ absl::Status ImportArrayFeatureExtractor(NodeImporter& node) {
   return node.SetOutput(std::move(y));
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kMlRules[] = {
     {"ai.onnx.ml.ArrayFeatureExtractor", ImportArrayFeatureExtractor},
     {"ai.onnx.ml.LinearClassifier", ImportLinearClassifier},
     {"ai.onnx.ml.LinearRegressor", ImportLinearRegressor},
@@ -182,6 +182,6 @@ constexpr ImportRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ImportRule> MlRules() { return kRules; }
+absl::Span<const ImportRule> MlRules() { return kMlRules; }
 
 }  // namespace npuc::onnx

@@ -167,7 +167,7 @@ absl::Status ImportLrn(NodeImporter& node) {
   return node.SetOutput((x / Pow(base, beta)).value);
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kNormRules[] = {
     {"BatchNormalization", ImportBatchNorm},       {"GroupNormalization", ImportGroupNorm},
     {"InstanceNormalization", ImportInstanceNorm}, {"LRN", ImportLrn},
     {"LayerNormalization", ImportLayerNorm},       {"LpNormalization", ImportLpNorm},
@@ -176,6 +176,6 @@ constexpr ImportRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ImportRule> NormRules() { return kRules; }
+absl::Span<const ImportRule> NormRules() { return kNormRules; }
 
 }  // namespace npuc::onnx

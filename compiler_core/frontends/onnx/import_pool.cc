@@ -79,7 +79,7 @@ absl::Status ImportGlobalMax(NodeImporter& node) {
   return node.SetOutput(node.Reduced("ReduceMax", node.input(0), SpatialAxes(node), true));
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kPoolRules[] = {
     {"AveragePool", ImportAveragePool}, {"GlobalAveragePool", ImportGlobalAverage},
     {"GlobalMaxPool", ImportGlobalMax}, {"LpPool", ImportLpPool},
     {"MaxPool", ImportMaxPool},
@@ -87,6 +87,6 @@ constexpr ImportRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ImportRule> PoolRules() { return kRules; }
+absl::Span<const ImportRule> PoolRules() { return kPoolRules; }
 
 }  // namespace npuc::onnx

@@ -125,7 +125,7 @@ absl::Status ImportBipolarQuant(NodeImporter& node) {
       node.input(0)->source));
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kQonnxRules[] = {
     {"finn.custom_op.general.BipolarQuant", ImportBipolarQuant},
     {"finn.custom_op.general.Quant", ImportQuant},
     {"onnx.brevitas.BipolarQuant", ImportBipolarQuant},
@@ -136,6 +136,6 @@ constexpr ImportRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ImportRule> QonnxRules() { return kRules; }
+absl::Span<const ImportRule> QonnxRules() { return kQonnxRules; }
 
 }  // namespace npuc::onnx

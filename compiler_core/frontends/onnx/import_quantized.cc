@@ -357,7 +357,7 @@ absl::Status ImportQGemm(NodeImporter& node) {
   return SetQuantized(node, std::move(y), 7, node.type(0).dtype);
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kQuantizedRules[] = {
     {"ConvInteger", ImportConvInteger},
     {"DequantizeLinear", ImportDequantizeLinear},
     {"DynamicQuantizeLinear", ImportDynamicQuantizeLinear},
@@ -382,6 +382,6 @@ constexpr ImportRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ImportRule> QuantizedRules() { return kRules; }
+absl::Span<const ImportRule> QuantizedRules() { return kQuantizedRules; }
 
 }  // namespace npuc::onnx

@@ -393,10 +393,11 @@ absl::Status ImportRnn(NodeImporter& node) { return Recur(node, 1); }
 absl::Status ImportGru(NodeImporter& node) { return Recur(node, 3); }
 absl::Status ImportLstm(NodeImporter& node) { return Recur(node, 4); }
 
-constexpr ImportRule kRules[] = {{"GRU", ImportGru}, {"LSTM", ImportLstm}, {"RNN", ImportRnn}};
+constexpr ImportRule kRecurrentRules[] = {
+    {"GRU", ImportGru}, {"LSTM", ImportLstm}, {"RNN", ImportRnn}};
 
 }  // namespace
 
-absl::Span<const ImportRule> RecurrentRules() { return kRules; }
+absl::Span<const ImportRule> RecurrentRules() { return kRecurrentRules; }
 
 }  // namespace npuc::onnx

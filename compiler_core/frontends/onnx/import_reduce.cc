@@ -36,7 +36,7 @@ Term Reduce(const Term& x, absl::string_view op, const Reduction& r) {
   return Reduced(op, x, r.axes, r.keep_dims);
 }
 
-absl::Status ImportPlain(NodeImporter& node) {
+absl::Status ImportReduction(NodeImporter& node) {
   ASSIGN_OR_RETURN(const Reduction r, ReadReduction(node));
   const Term x(node, node.input(0));
   if (node.type(0).dtype == DType::kBool && node.op() == "ReduceMax") {
@@ -46,7 +46,7 @@ absl::Status ImportPlain(NodeImporter& node) {
   return node.SetOutput(Reduce(x, node.op(), r).value);
 }
 // min x = -max -x, exactly.
-absl::Status ImportMin(NodeImporter& node) {
+absl::Status ImportReduceMin(NodeImporter& node) {
   ASSIGN_OR_RETURN(const Reduction r, ReadReduction(node));
   if (node.type(0).dtype == DType::kBool) {
     ASSIGN_OR_RETURN(const Tensor value, node.Constant(0, "operand"));
@@ -215,7 +215,7 @@ absl::Status ImportArg(NodeImporter& node) {
                       {.axis = axis, .keep_dims = keep_dims, .is_min = !is_max, .last = last}));
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kReduceRules[] = {
     {"ArgMax", ImportArg},
     {"ArgMin", ImportArg},
     {"CumSum", ImportCumSum},
@@ -225,11 +225,11 @@ constexpr ImportRule kRules[] = {
     {"ReduceL2", ImportL2},
     {"ReduceLogSum", ImportLogSum},
     {"ReduceLogSumExp", ImportLogSumExp},
-    {"ReduceMax", ImportPlain},
-    {"ReduceMean", ImportPlain},
-    {"ReduceMin", ImportMin},
+    {"ReduceMax", ImportReduction},
+    {"ReduceMean", ImportReduction},
+    {"ReduceMin", ImportReduceMin},
     {"ReduceProd", ImportProd},
-    {"ReduceSum", ImportPlain},
+    {"ReduceSum", ImportReduction},
     {"ReduceSumSquare", ImportSumSquare},
     {"Softmax", ImportSoftmax},
     {"TopK", ImportTopK},
@@ -237,6 +237,6 @@ constexpr ImportRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ImportRule> ReduceRules() { return kRules; }
+absl::Span<const ImportRule> ReduceRules() { return kReduceRules; }
 
 }  // namespace npuc::onnx

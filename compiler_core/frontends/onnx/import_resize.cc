@@ -139,10 +139,10 @@ absl::Status ImportUpsample(NodeImporter& node) {
   return ResizeAll(node, all);
 }
 
-constexpr ImportRule kRules[] = {{"Resize", ImportResize}, {"Upsample", ImportUpsample}};
+constexpr ImportRule kResizeRules[] = {{"Resize", ImportResize}, {"Upsample", ImportUpsample}};
 
 }  // namespace
 
-absl::Span<const ImportRule> ResizeRules() { return kRules; }
+absl::Span<const ImportRule> ResizeRules() { return kResizeRules; }
 
 }  // namespace npuc::onnx

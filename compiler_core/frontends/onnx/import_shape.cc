@@ -349,7 +349,7 @@ absl::Status ImportCenterCropPad(NodeImporter& node) {
   return node.SetOutput(node.Padded(node.input(0), std::move(paddings), 0));
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kShapeRules[] = {
     {"CenterCropPad", ImportCenterCropPad},
     {"Concat", ImportConcat},
     {"DepthToSpace", ImportDepthToSpace},
@@ -368,6 +368,6 @@ constexpr ImportRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ImportRule> ShapeRules() { return kRules; }
+absl::Span<const ImportRule> ShapeRules() { return kShapeRules; }
 
 }  // namespace npuc::onnx

@@ -11,8 +11,6 @@
 namespace npuc::onnx {
 namespace {
 
-absl::string_view View(const std::string& text) { return {text.data(), text.size()}; }
-
 constexpr absl::string_view kTypeNames[] = {
     "UNDEFINED",      "FLOAT",      "UINT8",          "INT8",       "UINT16",   "INT16",
     "INT32",          "INT64",      "STRING",         "BOOL",       "FLOAT16",  "DOUBLE",
@@ -96,25 +94,26 @@ std::string ToString(const std::vector<int64_t>& partial_dims) {
 }
 
 absl::string_view NodeView::name() const {
-  if (!proto_->name().empty() || proto_->output_size() == 0) return View(proto_->name());
-  return View(proto_->output(0));
+  if (!proto_->name().empty() || proto_->output_size() == 0)
+    return absl::string_view(proto_->name());
+  return absl::string_view(proto_->output(0));
 }
-absl::string_view NodeView::op() const { return View(proto_->op_type()); }
+absl::string_view NodeView::op() const { return absl::string_view(proto_->op_type()); }
 absl::string_view NodeView::domain() const {
-  return proto_->domain() == "ai.onnx" ? absl::string_view() : View(proto_->domain());
+  return proto_->domain() == "ai.onnx" ? absl::string_view() : absl::string_view(proto_->domain());
 }
 std::string NameOf(const NodeView& node) {
   const absl::string_view op = node.op();
   return node.domain().empty() ? std::string(op) : absl::StrCat(node.domain(), ".", op);
 }
 int NodeView::input_count() const { return proto_->input_size(); }
-absl::string_view NodeView::input(int i) const { return View(proto_->input(i)); }
+absl::string_view NodeView::input(int i) const { return absl::string_view(proto_->input(i)); }
 int NodeView::output_count() const { return proto_->output_size(); }
-absl::string_view NodeView::output(int i) const { return View(proto_->output(i)); }
+absl::string_view NodeView::output(int i) const { return absl::string_view(proto_->output(i)); }
 
 const fe::onnx::Attribute* NodeView::Find(absl::string_view name) const {
   for (const auto& attribute : proto_->attribute()) {
-    if (View(attribute.name()) == name) return &attribute;
+    if (absl::string_view(attribute.name()) == name) return &attribute;
   }
   return nullptr;
 }

@@ -177,7 +177,7 @@ absl::Status ImportDropout(OpImporter& node) {
                        "export the model without dropout");
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kActivationRules[] = {
     {"abs", ImportPlain<Op::kAbs>},
     {"brelu", ImportBRelu},
     {"ceil", ImportComputed},
@@ -222,6 +222,6 @@ constexpr ImportRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ImportRule> ActivationRules() { return kRules; }
+absl::Span<const ImportRule> ActivationRules() { return kActivationRules; }
 
 }  // namespace npuc::paddle

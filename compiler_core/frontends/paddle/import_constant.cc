@@ -191,7 +191,7 @@ absl::Status ImportPriorBox(OpImporter& node) {
   return node.Give("Variances", node.Floats(shape, spread, DType::kFloat32));
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kConstantRules[] = {
     {"assign_value", ImportAssignValue},   {"fill_any_like", ImportFillAnyLike},
     {"fill_constant", ImportFillConstant}, {"fill_constant_batch_size_like", ImportFillLike},
     {"prior_box", ImportPriorBox},         {"range", ImportRange},
@@ -199,6 +199,6 @@ constexpr ImportRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ImportRule> ConstantRules() { return kRules; }
+absl::Span<const ImportRule> ConstantRules() { return kConstantRules; }
 
 }  // namespace npuc::paddle

@@ -136,7 +136,7 @@ absl::Status ImportMean(OpImporter& node) {
   return node.Give("Out", node.Reduced("ReduceMean", x, std::move(axes), false));
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kElementwiseRules[] = {
     {"elementwise_add", ImportBinary<Op::kAdd>},
     {"elementwise_div", ImportBinary<Op::kDiv>},
     {"elementwise_floordiv", ImportEvaluated},
@@ -167,6 +167,6 @@ constexpr ImportRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ImportRule> ElementwiseRules() { return kRules; }
+absl::Span<const ImportRule> ElementwiseRules() { return kElementwiseRules; }
 
 }  // namespace npuc::paddle

@@ -113,14 +113,14 @@ absl::Status ImportFc(OpImporter& node) {
   return node.Give("Out", node.Reshaped(y, std::move(shape)));
 }
 
-constexpr ImportRule kRules[] = {{"bmm", ImportMatMul},
-                                 {"fc", ImportFc},
-                                 {"matmul", ImportMatMul},
-                                 {"matmul_v2", ImportMatMul},
-                                 {"mul", ImportMul}};
+constexpr ImportRule kLinearRules[] = {{"bmm", ImportMatMul},
+                                       {"fc", ImportFc},
+                                       {"matmul", ImportMatMul},
+                                       {"matmul_v2", ImportMatMul},
+                                       {"mul", ImportMul}};
 
 }  // namespace
 
-absl::Span<const ImportRule> LinearRules() { return kRules; }
+absl::Span<const ImportRule> LinearRules() { return kLinearRules; }
 
 }  // namespace npuc::paddle

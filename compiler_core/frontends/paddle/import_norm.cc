@@ -134,7 +134,7 @@ absl::Status ImportLrn(OpImporter& node) {
   return node.Give("Out", (Term(node, x) / divisor).value);
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kNormRules[] = {
     {"batch_norm", ImportBatchNorm},
     {"group_norm", ImportGroupNorm},
     {"instance_norm", ImportInstanceNorm},
@@ -146,6 +146,6 @@ constexpr ImportRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ImportRule> NormRules() { return kRules; }
+absl::Span<const ImportRule> NormRules() { return kNormRules; }
 
 }  // namespace npuc::paddle

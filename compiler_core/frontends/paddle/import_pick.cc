@@ -13,8 +13,6 @@
 namespace npuc::paddle {
 namespace {
 
-int64_t RankOf(const ValueRef& value) { return static_cast<int64_t>(value->type.shape.size()); }
-
 // start..end of a dimension by `step`, as Python's slices count.
 absl::StatusOr<ValueRef> Cut(OpImporter& node, const ValueRef& value, int64_t axis, int64_t start,
                              int64_t end, int64_t step) {
@@ -214,7 +212,7 @@ absl::Status ImportOneHot(OpImporter& node) {
                                              RankOf(index), /*may_be_negative=*/false));
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kPickRules[] = {
     {"arg_max", ImportArg},       {"arg_min", ImportArg},     {"flip", ImportFlip},
     {"gather", ImportGather},     {"pad", ImportPad},         {"pad2d", ImportPadImage},
     {"pad3d", ImportPadImage},    {"slice", ImportSlice},     {"strided_slice", ImportSlice},
@@ -224,6 +222,6 @@ constexpr ImportRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ImportRule> PickRules() { return kRules; }
+absl::Span<const ImportRule> PickPickRules() { return kPickPickRules; }
 
 }  // namespace npuc::paddle

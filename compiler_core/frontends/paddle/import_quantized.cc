@@ -82,7 +82,7 @@ absl::Status ImportObserver(OpImporter& node) {
   return node.Give("Out", x);
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kQuantizedRules[] = {
     {"fake_channel_wise_quantize_dequantize_abs_max", ImportFakeQuantizeChannels},
     {"fake_quantize_dequantize_abs_max", ImportFakeQuantize},
     {"fake_quantize_dequantize_moving_average_abs_max", ImportFakeQuantize},
@@ -91,6 +91,6 @@ constexpr ImportRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ImportRule> QuantizedRules() { return kRules; }
+absl::Span<const ImportRule> QuantizedRules() { return kQuantizedRules; }
 
 }  // namespace npuc::paddle

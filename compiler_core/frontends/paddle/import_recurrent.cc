@@ -207,7 +207,7 @@ absl::Status ImportLookup(OpImporter& node) {
   return node.Give("Out", LookedUp(node, table, ids, /*axis=*/0, /*may_be_negative=*/false));
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kRecurrentRules[] = {
     {"gru", ImportGru},
     {"lookup_table", ImportLookup},
     {"lookup_table_v2", ImportLookup},
@@ -217,6 +217,6 @@ constexpr ImportRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ImportRule> RecurrentRules() { return kRules; }
+absl::Span<const ImportRule> RecurrentRules() { return kRecurrentRules; }
 
 }  // namespace npuc::paddle

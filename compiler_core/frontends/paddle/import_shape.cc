@@ -14,8 +14,6 @@
 namespace npuc::paddle {
 namespace {
 
-int64_t RankOf(const ValueRef& value) { return static_cast<int64_t>(value->type.shape.size()); }
-
 absl::Status ImportAssign(OpImporter& node) {
   ASSIGN_OR_RETURN(const ValueRef x, node.In("X"));
   return node.Give("Out", x);
@@ -255,7 +253,7 @@ absl::Status ImportPixelShuffle(OpImporter& node) {
   return node.Give("Out", node.Reshaped(y, {in[0], c, in[2] * r, in[3] * r}));
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kShapeRules[] = {
     {"assign", ImportAssign},
     {"cast", ImportCast},
     {"concat", ImportConcat},
@@ -283,6 +281,6 @@ constexpr ImportRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ImportRule> ShapeRules() { return kRules; }
+absl::Span<const ImportRule> ShapeRules() { return kShapeRules; }
 
 }  // namespace npuc::paddle

@@ -298,7 +298,7 @@ absl::Status ImportInterp(OpImporter& node) {
   return node.Give("Out", std::move(x));
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kWindowRules[] = {
     {"bicubic_interp", ImportInterp},
     {"bicubic_interp_v2", ImportInterp},
     {"bilinear_interp", ImportInterp},
@@ -319,6 +319,6 @@ constexpr ImportRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ImportRule> WindowRules() { return kRules; }
+absl::Span<const ImportRule> WindowRules() { return kWindowRules; }
 
 }  // namespace npuc::paddle

@@ -10,8 +10,8 @@
 namespace npuc::tf {
 namespace {
 
-constexpr int kMaxDepth = 16;  // operators in a row that are looked through
-constexpr int64_t kMaxWindow = int64_t{1} << 30;
+constexpr int kMaxLooked = 16;  // operators in a row that are looked through
+constexpr int64_t kMaxFeature = int64_t{1} << 30;
 
 // "node", or "node:2".
 std::string KeyOf(absl::string_view node, int output) {
@@ -57,7 +57,7 @@ std::vector<int64_t> Features::DimsOf(const std::string& tensor, int depth) cons
   if (declared != declared_.end()) return declared->second;
   const absl::StatusOr<TensorName> name = ParseTensorName(tensor);
   const int index = name.ok() && name->output == 0 ? file_.Find(name->node) : -1;
-  if (index < 0 || depth == kMaxDepth) return {};
+  if (index < 0 || depth == kMaxLooked) return {};
   return DimsOfNode(file_.node(index), depth);
 }
 
@@ -78,7 +78,7 @@ std::vector<int64_t> Features::DimsOfNode(const NodeView& node, int depth) const
     const std::vector<int64_t> sound = operand();  // [samples, channels]
     const int64_t window = node.Int("window_size").value_or(-1);
     const int64_t stride = node.Int("stride").value_or(-1);
-    const bool is_known = window > 1 && window <= kMaxWindow && stride > 0;
+    const bool is_known = window > 1 && window <= kMaxFeature && stride > 0;
     std::vector<int64_t> dims = {-1, -1, -1};
     if (is_known)
       dims[2] = 1 + static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(window))) / 2;

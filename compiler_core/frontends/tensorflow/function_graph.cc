@@ -24,13 +24,6 @@ constexpr int kMaxScopes = 1 << 14;
 constexpr int kMaxSteps = 1 << 12;  // from an input to its node
 constexpr size_t kShownBytes = 200;
 
-absl::Status AtNode(const NodeDef& node, absl::string_view what) {
-  constexpr size_t kShown = 200;  // no limit on names holds yet
-  return absl::InvalidArgumentError(absl::StrCat("the SavedModel's node '",
-                                                 Printable(node.name(), kShown), "' (",
-                                                 Printable(node.op(), kShown), ") ", what));
-}
-
 const AttrEntry* FindAttr(const NodeDef& node, absl::string_view key) {
   for (const AttrEntry& attr : node.attr()) {
     if (absl::string_view(attr.key()) == key) return &attr;
@@ -66,6 +59,13 @@ const std::vector<Results>& KnownResults() {
 }
 
 }  // namespace
+
+absl::Status AtNode(const fe::tf::NodeDef& node, absl::string_view what) {
+  constexpr size_t kShown = 200;  // no limit on names holds yet
+  return absl::InvalidArgumentError(absl::StrCat("the SavedModel's node '",
+                                                 Printable(node.name(), kShown), "' (",
+                                                 Printable(node.op(), kShown), ") ", what));
+}
 
 FunctionGraph::FunctionGraph(const fe::tf::GraphDef& graph) {
   const auto add_nodes = [](const auto& nodes, Body& body) {

@@ -28,6 +28,9 @@ struct Place {
   int output = 0;
 };
 
+// INVALID_ARGUMENT with the name and operator of a SavedModel's node.
+absl::Status AtNode(const fe::tf::NodeDef& node, absl::string_view what);
+
 // A GraphDef whose functions are looked through: a scope is the main graph, or the body of a
 // function as one call of it runs it. Views of the graph, which must outlive it. Nothing here
 // recurses; scopes, depth and steps are bounded. Errors are INVALID_ARGUMENT with the node.

@@ -62,7 +62,7 @@ absl::Status ImportDivNoNan(NodeImporter& node) {
   return node.EmitOutput("Div", {node.input(0), node.input(1)});
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kActivationRules[] = {
     {"ClipByValue", ImportClip},
     {"DivNoNan", ImportDivNoNan},
     {"Elu", ImportElu},
@@ -75,6 +75,6 @@ constexpr ImportRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ImportRule> ActivationRules() { return kRules; }
+absl::Span<const ImportRule> ActivationRules() { return kActivationRules; }
 
 }  // namespace npuc::tf

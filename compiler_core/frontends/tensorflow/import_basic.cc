@@ -170,7 +170,7 @@ absl::Status ImportSelect(NodeImporter& node) {
       EvaluateSelect(condition, *node.input(1)->constant, *node.input(2)->constant));
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kBasicRules[] = {
     {"CheckNumerics", frontend::ImportIdentity},
     {"Cast", ImportCast},
     {"Const", ImportConst},
@@ -195,6 +195,6 @@ constexpr ImportRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ImportRule> BasicRules() { return kRules; }
+absl::Span<const ImportRule> BasicRules() { return kBasicRules; }
 
 }  // namespace npuc::tf

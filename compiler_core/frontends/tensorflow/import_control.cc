@@ -38,7 +38,7 @@ absl::Status PassOn(NodeImporter& node) {
   return node.SetOutput(node.input(0));
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kControlRules[] = {
     {"Enter", PassOn},           {"Exit", PassOn},          {"LoopCond", PassOn},
     {"Merge", ImportMerge},      {"NextIteration", PassOn}, {"RefEnter", PassOn},
     {"RefExit", PassOn},         {"RefMerge", ImportMerge}, {"RefNextIteration", PassOn},
@@ -47,6 +47,6 @@ constexpr ImportRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ImportRule> ControlRules() { return kRules; }
+absl::Span<const ImportRule> ControlRules() { return kControlRules; }
 
 }  // namespace npuc::tf

@@ -54,7 +54,7 @@ absl::Status ImportFusedBatchNorm(NodeImporter& node) {
   return node.SetOutputs({std::move(y), node.input(3), node.input(4)});
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kConvRules[] = {
     {"Conv2D", ImportConv2D},
     {"DepthwiseConv2dNative", ImportDepthwiseConv2D},
     {"FusedBatchNorm", ImportFusedBatchNorm},
@@ -64,6 +64,6 @@ constexpr ImportRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ImportRule> ConvRules() { return kRules; }
+absl::Span<const ImportRule> ConvRules() { return kConvRules; }
 
 }  // namespace npuc::tf

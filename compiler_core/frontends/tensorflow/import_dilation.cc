@@ -112,7 +112,7 @@ absl::Status ImportBatchToSpace(NodeImporter& node) {
   return node.SetOutput(std::move(value));
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kDilationRules[] = {
     {"BatchToSpaceND", ImportBatchToSpace},
     {"SpaceToBatchND", ImportSpaceToBatch},
 };
@@ -156,6 +156,6 @@ absl::Status ConvolveInGroup(NodeImporter& node, absl::string_view op, AttrMap a
       }));
 }
 
-absl::Span<const ImportRule> DilationRules() { return kRules; }
+absl::Span<const ImportRule> DilationRules() { return kDilationRules; }
 
 }  // namespace npuc::tf

@@ -61,7 +61,7 @@ absl::Status ImportEvaluatedBinary(NodeImporter& node) {
   return node.SetConstant(EvaluateBinary(node.node().op(), a, b));
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kElementwiseRules[] = {
     {"Abs", ImportUnary<Op::kAbs>},
     {"AccumulateNV2", ImportAddN},
     {"Add", ImportBinary<Op::kAdd>},
@@ -114,6 +114,6 @@ constexpr ImportRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ImportRule> ElementwiseRules() { return kRules; }
+absl::Span<const ImportRule> ElementwiseRules() { return kElementwiseRules; }
 
 }  // namespace npuc::tf

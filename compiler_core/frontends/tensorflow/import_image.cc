@@ -69,7 +69,7 @@ absl::Status ImportConv2DBackpropInput(NodeImporter& node) {
   return node.SetOutput(FromNhwc(node, x, is_nhwc));
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kImageRules[] = {
     {"Conv2DBackpropInput", ImportConv2DBackpropInput},
     {"DepthToSpace", ImportBlocks},
     {"ResizeBilinear", ImportResize},
@@ -79,6 +79,6 @@ constexpr ImportRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ImportRule> ImageRules() { return kRules; }
+absl::Span<const ImportRule> ImageRules() { return kImageRules; }
 
 }  // namespace npuc::tf

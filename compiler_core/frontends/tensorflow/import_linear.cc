@@ -53,7 +53,7 @@ absl::Status ImportBiasAdd(NodeImporter& node) {
   return node.EmitOutput("Add", {node.input(0), std::move(bias)});
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kLinearRules[] = {
     {"BatchMatMul", ImportBatchMatMul},   {"BatchMatMulV2", ImportBatchMatMul},
     {"BatchMatMulV3", ImportBatchMatMul}, {"BiasAdd", ImportBiasAdd},
     {"BiasAddV1", ImportBiasAdd},         {"MatMul", ImportMatMul},
@@ -61,6 +61,6 @@ constexpr ImportRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ImportRule> LinearRules() { return kRules; }
+absl::Span<const ImportRule> LinearRules() { return kLinearRules; }
 
 }  // namespace npuc::tf

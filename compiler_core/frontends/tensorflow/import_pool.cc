@@ -29,10 +29,10 @@ absl::Status ImportPool(NodeImporter& node) {
   return node.SetOutput(FromNhwc(node, y, is_nhwc));
 }
 
-constexpr ImportRule kRules[] = {{"AvgPool", ImportPool}, {"MaxPool", ImportPool}};
+constexpr ImportRule kPoolRules[] = {{"AvgPool", ImportPool}, {"MaxPool", ImportPool}};
 
 }  // namespace
 
-absl::Span<const ImportRule> PoolRules() { return kRules; }
+absl::Span<const ImportRule> PoolRules() { return kPoolRules; }
 
 }  // namespace npuc::tf

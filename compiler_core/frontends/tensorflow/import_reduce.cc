@@ -70,7 +70,7 @@ absl::Status ImportSoftmax(NodeImporter& node) {
                          {{"axis", static_cast<int64_t>(node.rank(0) - 1)}});
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kReduceRules[] = {
     {"All", ImportLogic},
     {"Any", ImportLogic},
     {"LogSoftmax", ImportSoftmax},
@@ -84,6 +84,6 @@ constexpr ImportRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ImportRule> ReduceRules() { return kRules; }
+absl::Span<const ImportRule> ReduceRules() { return kReduceRules; }
 
 }  // namespace npuc::tf

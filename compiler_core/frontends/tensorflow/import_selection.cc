@@ -53,13 +53,13 @@ absl::Status ImportGatherNd(NodeImporter& node) {
                                                    /*may_be_negative=*/false));
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kSelectionRules[] = {
     {"ArgMax", ImportArg},    {"ArgMin", ImportArg},  {"GatherNd", ImportGatherNd},
     {"OneHot", ImportOneHot}, {"TopKV2", ImportTopK},
 };
 
 }  // namespace
 
-absl::Span<const ImportRule> SelectionRules() { return kRules; }
+absl::Span<const ImportRule> SelectionRules() { return kSelectionRules; }
 
 }  // namespace npuc::tf

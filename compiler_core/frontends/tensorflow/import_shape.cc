@@ -317,7 +317,7 @@ absl::Status ImportTile(NodeImporter& node) {
   return node.SetOutput(std::move(value));
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kShapeRules[] = {
     {"BroadcastTo", ImportBroadcastTo},
     {"Concat", ImportConcat},
     {"ConcatV2", ImportConcatV2},
@@ -339,6 +339,6 @@ constexpr ImportRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ImportRule> ShapeRules() { return kRules; }
+absl::Span<const ImportRule> ShapeRules() { return kShapeRules; }
 
 }  // namespace npuc::tf

@@ -184,11 +184,11 @@ absl::Status ImportReverse(NodeImporter& node) {
   return EmitSlice(node, std::move(plan));
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kSliceRules[] = {
     {"ReverseV2", ImportReverse}, {"Slice", ImportSlice}, {"StridedSlice", ImportStridedSlice}};
 
 }  // namespace
 
-absl::Span<const ImportRule> SliceRules() { return kRules; }
+absl::Span<const ImportRule> SliceRules() { return kSliceRules; }
 
 }  // namespace npuc::tf

@@ -150,7 +150,7 @@ absl::Status ImportScatter(NodeImporter& node) {
   return node.SetOutput(FlowOf(node, std::move(next)));
 }
 
-absl::Status ImportGather(NodeImporter& node) {
+absl::Status ImportArrayGather(NodeImporter& node) {
   ASSIGN_OR_RETURN(const int version, VersionOf(node, 3));
   ASSIGN_OR_RETURN(const std::vector<int64_t> indices, node.ConstantInts(1, "indices"));
   if (indices.empty()) {
@@ -172,27 +172,27 @@ absl::Status ImportGather(NodeImporter& node) {
   return node.SetOutput(node.Joined(rows, 0));
 }
 
-absl::Status ImportSize(NodeImporter& node) {
+absl::Status ImportArraySize(NodeImporter& node) {
   ASSIGN_OR_RETURN(const int version, VersionOf(node, 2));
   const int64_t size = node.state().array_versions[static_cast<size_t>(version)].size;
   return node.SetConstant(IntTensor(DType::kInt32, {}, {size}));
 }
 
-constexpr ImportRule kRules[] = {
-    {"TensorArrayGatherV3", ImportGather},   {"TensorArrayReadV3", ImportRead},
-    {"TensorArrayScatterV3", ImportScatter}, {"TensorArraySizeV3", ImportSize},
-    {"TensorArrayV3", ImportTensorArray},    {"TensorArrayWriteV3", ImportWrite},
+constexpr ImportRule kTensorArrayRules[] = {
+    {"TensorArrayGatherV3", ImportArrayGather}, {"TensorArrayReadV3", ImportRead},
+    {"TensorArrayScatterV3", ImportScatter},    {"TensorArraySizeV3", ImportArraySize},
+    {"TensorArrayV3", ImportTensorArray},       {"TensorArrayWriteV3", ImportWrite},
 };
 
 }  // namespace
 
-absl::Span<const ImportRule> TensorArrayRules() { return kRules; }
+absl::Span<const ImportRule> TensorArrayRules() { return kTensorArrayRules; }
 
 bool TakesHandles(absl::string_view op) {
   constexpr absl::string_view kPassing[] = {"Enter", "Exit",   "Identity",     "IdentityN",
                                             "Merge", "Switch", "NextIteration"};
   return std::find(std::begin(kPassing), std::end(kPassing), op) != std::end(kPassing) ||
-         std::any_of(std::begin(kRules), std::end(kRules),
+         std::any_of(std::begin(kTensorArrayRules), std::end(kTensorArrayRules),
                      [&](const ImportRule& rule) { return rule.op == op; });
 }
 

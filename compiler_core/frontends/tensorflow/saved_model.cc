@@ -35,17 +35,10 @@ using fe::tf::SignatureDef;
 constexpr absl::string_view kModelFile = "saved_model.pb";
 constexpr absl::string_view kIndexFile = "variables/variables.index";
 constexpr absl::string_view kDataFile = "variables/variables.data-";
-constexpr int kMaxNesting = 32;
+constexpr int kMaxMessageNesting = 32;
 
 absl::Status Refused(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("the SavedModel ", what));
-}
-
-absl::Status AtNode(const NodeDef& node, absl::string_view what) {
-  constexpr size_t kShown = 200;  // no limit on names holds yet
-  return absl::InvalidArgumentError(absl::StrCat("the SavedModel's node '",
-                                                 Printable(node.name(), kShown), "' (",
-                                                 Printable(node.op(), kShown), ") ", what));
 }
 
 // The files of a SavedModel's folder, which may lie in a folder of the archive.
@@ -301,7 +294,7 @@ absl::Status FreezeSavedModel(absl::string_view archive, GraphDef& graph) {
   fe::tf::SavedModel model;
   google::protobuf::io::CodedInputStream stream(
       reinterpret_cast<const uint8_t*>(files.model.data()), static_cast<int>(files.model.size()));
-  stream.SetRecursionLimit(kMaxNesting);
+  stream.SetRecursionLimit(kMaxMessageNesting);
   if (!model.MergeFromCodedStream(&stream) || !stream.ConsumedEntireMessage()) {
     return Refused("has a saved_model.pb that is damaged or cut short");
   }

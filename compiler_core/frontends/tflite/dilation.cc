@@ -98,8 +98,8 @@ absl::Status ImportBatchToSpace(NodeImporter& node) {
   return node.SetOutput(frontend::BatchToSpace(node, node.input(0), blocks));
 }
 
-constexpr ImportRule kRules[] = {{"BATCH_TO_SPACE_ND", ImportBatchToSpace},
-                                 {"SPACE_TO_BATCH_ND", ImportSpaceToBatch}};
+constexpr ImportRule kDilationRules[] = {{"BATCH_TO_SPACE_ND", ImportBatchToSpace},
+                                         {"SPACE_TO_BATCH_ND", ImportSpaceToBatch}};
 
 bool IsPlain(const AttrMap& attrs) {
   return std::get<Shape>(attrs.at("strides")) == Shape{1, 1} &&
@@ -139,6 +139,6 @@ absl::Status SetReshaped(NodeImporter& node, Shape shape) {
   return node.SetOutput(row.size() == 4 && row == image ? WithGroup(result, *group) : result);
 }
 
-absl::Span<const ImportRule> DilationRules() { return kRules; }
+absl::Span<const ImportRule> DilationRules() { return kDilationRules; }
 
 }  // namespace npuc::tflite

@@ -200,7 +200,7 @@ absl::Status ImportCast(NodeImporter& node) {
   return node.EmitOutput("Cast", {node.input(0)}, {{"dtype", std::string(NameOf(dtype))}});
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kElementwiseRules[] = {
     {"ABS", ImportUnary<Op::kAbs>},
     {"ADD", ImportBinary<Op::kAdd>},
     {"ADD_N", ImportAddN},
@@ -254,6 +254,6 @@ constexpr ImportRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ImportRule> ElementwiseRules() { return kRules; }
+absl::Span<const ImportRule> ElementwiseRules() { return kElementwiseRules; }
 
 }  // namespace npuc::tflite

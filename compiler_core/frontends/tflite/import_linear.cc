@@ -53,11 +53,11 @@ absl::Status ImportBatchMatMul(NodeImporter& node) {
       {{"transpose_a", o != nullptr && o->adj_x()}, {"transpose_b", o != nullptr && o->adj_y()}});
 }
 
-constexpr ImportRule kRules[] = {{"BATCH_MATMUL", ImportBatchMatMul},
-                                 {"FULLY_CONNECTED", ImportFullyConnected}};
+constexpr ImportRule kLinearRules[] = {{"BATCH_MATMUL", ImportBatchMatMul},
+                                       {"FULLY_CONNECTED", ImportFullyConnected}};
 
 }  // namespace
 
-absl::Span<const ImportRule> LinearRules() { return kRules; }
+absl::Span<const ImportRule> LinearRules() { return kLinearRules; }
 
 }  // namespace npuc::tflite

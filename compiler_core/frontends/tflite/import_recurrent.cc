@@ -371,12 +371,12 @@ absl::Status ImportSvdf(NodeImporter& node) {
   return node.SetActivated(std::move(sums), o->activation());
 }
 
-constexpr ImportRule kRules[] = {{"SVDF", ImportSvdf},
-                                 {"UNIDIRECTIONAL_SEQUENCE_LSTM", ImportLstm},
-                                 {"UNIDIRECTIONAL_SEQUENCE_RNN", ImportRnn}};
+constexpr ImportRule kRecurrentRules[] = {{"SVDF", ImportSvdf},
+                                          {"UNIDIRECTIONAL_SEQUENCE_LSTM", ImportLstm},
+                                          {"UNIDIRECTIONAL_SEQUENCE_RNN", ImportRnn}};
 
 }  // namespace
 
-absl::Span<const ImportRule> RecurrentRules() { return kRules; }
+absl::Span<const ImportRule> RecurrentRules() { return kRecurrentRules; }
 
 }  // namespace npuc::tflite

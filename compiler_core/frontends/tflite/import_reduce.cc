@@ -105,7 +105,7 @@ absl::Status ImportL2Normalization(NodeImporter& node) {
                            options == nullptr ? 0 : options->activation());
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kReduceRules[] = {
     {"ARG_MAX", ImportArg},
     {"ARG_MIN", ImportArg},
     {"L2_NORMALIZATION", ImportL2Normalization},
@@ -123,6 +123,6 @@ constexpr ImportRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ImportRule> ReduceRules() { return kRules; }
+absl::Span<const ImportRule> ReduceRules() { return kReduceRules; }
 
 }  // namespace npuc::tflite

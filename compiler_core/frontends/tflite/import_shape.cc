@@ -229,7 +229,7 @@ absl::Status ImportBroadcastArgs(NodeImporter& node) {
       IntTensor(node.type(0).dtype, {static_cast<int64_t>(joint.size())}, joint)));
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kShapeRules[] = {
     {"BROADCAST_ARGS", ImportBroadcastArgs},
     {"BROADCAST_TO", ImportBroadcastTo},
     {"CONCATENATION", ImportConcatenation},
@@ -253,6 +253,6 @@ constexpr ImportRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ImportRule> ShapeRules() { return kRules; }
+absl::Span<const ImportRule> ShapeRules() { return kShapeRules; }
 
 }  // namespace npuc::tflite

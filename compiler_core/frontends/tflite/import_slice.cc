@@ -281,7 +281,7 @@ absl::Status ImportReverse(NodeImporter& node) {
   return node.SetOutput(std::move(x));
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kSliceRules[] = {
     {"EMBEDDING_LOOKUP", ImportEmbeddingLookup},
     {"GATHER", ImportGather},
     {"GATHER_ND", ImportGatherNd},
@@ -298,6 +298,6 @@ constexpr ImportRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ImportRule> SliceRules() { return kRules; }
+absl::Span<const ImportRule> SliceRules() { return kSliceRules; }
 
 }  // namespace npuc::tflite

@@ -136,7 +136,7 @@ absl::Status ImportLength(NodeImporter& node) {
       IntTensor(DType::kInt32, {}, {static_cast<int64_t>(list->elements.size())})));
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kTensorListRules[] = {
     {"FlexTensorListFromTensor", ImportFromTensor},
     {"FlexTensorListGetItem", ImportGetItem},
     {"FlexTensorListLength", ImportLength},
@@ -153,6 +153,6 @@ constexpr ImportRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ImportRule> TensorListRules() { return kRules; }
+absl::Span<const ImportRule> TensorListRules() { return kTensorListRules; }
 
 }  // namespace npuc::tflite

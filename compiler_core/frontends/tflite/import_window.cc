@@ -229,7 +229,7 @@ absl::Status ImportResize(NodeImporter& node) {
                                                 .size = {sizes[0], sizes[1]}}));
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kWindowRules[] = {
     {"AVERAGE_POOL_2D", ImportPool},         {"CONV_2D", ImportConv2D},
     {"DEPTHWISE_CONV_2D", ImportDepthwise},  {"MAX_POOL_2D", ImportPool},
     {"RESIZE_BILINEAR", ImportResize},       {"RESIZE_NEAREST_NEIGHBOR", ImportResize},
@@ -240,7 +240,7 @@ constexpr ImportRule kCustomRules[] = {{"Convolution2DTransposeBias", ImportTran
 
 }  // namespace
 
-absl::Span<const ImportRule> WindowRules() { return kRules; }
+absl::Span<const ImportRule> WindowRules() { return kWindowRules; }
 absl::Span<const ImportRule> CustomWindowRules() { return kCustomRules; }
 
 }  // namespace npuc::tflite

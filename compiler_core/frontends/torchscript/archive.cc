@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kMaxVersion = 10;  // of the file format, in PyTorch up to 2.x
 constexpr int64_t kMaxShortEntry = 64;
-constexpr const char* kSaveAgain =
+constexpr const char* kSaveModelAgain =
     "save the model again by torch.jit.save(torch.jit.script(model), path) or torch.jit.trace";
 
 // Reads one archive. Steps that do not depend on each other go on after an error of another one.
@@ -32,7 +32,7 @@ class ArchiveReader {
   absl::StatusOr<TorchArchive> Read(absl::string_view bytes);
 
  private:
-  void Report(DiagnosticKind kind, std::string message, std::string fix = kSaveAgain);
+  void Report(DiagnosticKind kind, std::string message, std::string fix = kSaveModelAgain);
   // Sets folder_, the archive's one top folder, with '/' at its end.
   bool FindFolder();
   // The entry below the top folder; -1 after a diagnostic.

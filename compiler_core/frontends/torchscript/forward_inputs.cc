@@ -13,7 +13,7 @@
 namespace npuc::pt {
 namespace {
 
-constexpr size_t kMaxDepth = 8;
+constexpr size_t kMaxContainers = 8;
 
 // Words that a member of the header's structs must not be called.
 bool IsCKeyword(absl::string_view name) {
@@ -105,7 +105,7 @@ class InputMaker {
     const std::vector<std::string> path = absl::StrSplit(name, '.');
     size_t index = 0;
     if (!absl::SimpleAtoi(path[0], &index) || index >= declared_.size() ||
-        path.size() > kMaxDepth) {
+        path.size() > kMaxContainers) {
       Fail(DiagnosticKind::kInputNotInModel,
            absl::StrCat(key, " names input ", Printable(name), "; forward takes ", declared_.size(),
                         " inputs", declared_.empty() ? "" : ", counted from 0"),

@@ -110,7 +110,7 @@ absl::StatusOr<ScriptValue> ImportDropout(OpCall& call) {
   return call.arg(0);
 }
 
-constexpr OpRule kRules[] = {
+constexpr OpRule kActivationRules[] = {
     {"_log_softmax", "self dim half_to_float", ImportSoftmax},
     {"_softmax", "self dim half_to_float", ImportSoftmax},
     {"alpha_dropout", "input p train", ImportDropout},
@@ -137,6 +137,6 @@ constexpr OpRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const OpRule> ActivationRules() { return kRules; }
+absl::Span<const OpRule> ActivationRules() { return kActivationRules; }
 
 }  // namespace npuc::pt

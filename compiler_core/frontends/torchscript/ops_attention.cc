@@ -212,7 +212,7 @@ absl::StatusOr<ScriptValue> ImportScaledDotProduct(OpCall& call) {
       call.Emit("MatMul", {scores, value}, {{"transpose_a", false}, {"transpose_b", false}}));
 }
 
-constexpr OpRule kRules[] = {
+constexpr OpRule kAttentionRules[] = {
     {"_native_multi_head_attention",
      "query key value embed_dim num_head qkv_weight qkv_bias proj_weight proj_bias mask "
      "need_weights average_attn_weights mask_type",
@@ -228,6 +228,6 @@ constexpr OpRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const OpRule> AttentionRules() { return kRules; }
+absl::Span<const OpRule> AttentionRules() { return kAttentionRules; }
 
 }  // namespace npuc::pt

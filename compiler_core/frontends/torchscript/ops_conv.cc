@@ -37,8 +37,8 @@ absl::StatusOr<std::vector<int64_t>> Steps(OpCall& call, int arg, int64_t fallba
 }
 
 // The numbers of a signal or an image -> [h,w].
-absl::StatusOr<std::vector<int64_t>> Pair(OpCall& call, int arg, int dims, int64_t fallback,
-                                          int64_t lowest, absl::string_view what) {
+absl::StatusOr<std::vector<int64_t>> StepPair(OpCall& call, int arg, int dims, int64_t fallback,
+                                              int64_t lowest, absl::string_view what) {
   ASSIGN_OR_RETURN(std::vector<int64_t> values,
                    Steps(call, arg, fallback, lowest, what, static_cast<size_t>(dims)));
   if (dims == 1) values.insert(values.begin(), fallback);
@@ -64,8 +64,8 @@ absl::StatusOr<Geometry> ReadGeometry(OpCall& call, int dims, const Shape& weigh
                                       int padding, int dilation, int groups) {
   Geometry geometry;
   geometry.dims = dims;
-  ASSIGN_OR_RETURN(geometry.stride, Pair(call, stride, dims, 1, 1, "the stride"));
-  ASSIGN_OR_RETURN(geometry.dilation, Pair(call, dilation, dims, 1, 1, "the dilation"));
+  ASSIGN_OR_RETURN(geometry.stride, StepPair(call, stride, dims, 1, 1, "the stride"));
+  ASSIGN_OR_RETURN(geometry.dilation, StepPair(call, dilation, dims, 1, 1, "the dilation"));
   ASSIGN_OR_RETURN(geometry.groups, call.IntOr(groups, 1));
   if (call.arg(padding).Is(ScriptKind::kString)) {
     ASSIGN_OR_RETURN(const std::string text, call.StringOr(padding, ""));
@@ -77,7 +77,7 @@ absl::StatusOr<Geometry> ReadGeometry(OpCall& call, int dims, const Shape& weigh
     geometry.pads = {0, 0, 0, 0};
     return geometry;
   }
-  ASSIGN_OR_RETURN(const auto pads, Pair(call, padding, dims, 0, 0, "the padding"));
+  ASSIGN_OR_RETURN(const auto pads, StepPair(call, padding, dims, 0, 0, "the padding"));
   geometry.pads = {pads[0], pads[0], pads[1], pads[1]};
   return geometry;
 }
@@ -273,7 +273,7 @@ absl::StatusOr<ScriptValue> TransposedArguments(OpCall& call, int dims, int stri
   ASSIGN_OR_RETURN(const Geometry geometry,
                    ReadGeometry(call, dims, shape, stride, padding, dilation, groups));
   ASSIGN_OR_RETURN(const std::vector<int64_t> extra,
-                   Pair(call, output_padding, dims, 0, 0, "the output padding"));
+                   StepPair(call, output_padding, dims, 0, 0, "the output padding"));
   ImageLayout layout;
   ASSIGN_OR_RETURN(const ValueRef image, ToImage(call, x, dims, layout));
   if (geometry.groups < 1 || shape[0] != image->type.shape[3] || shape[0] % geometry.groups != 0) {
@@ -332,7 +332,7 @@ constexpr absl::string_view kPlain = "input weight bias stride padding dilation 
 constexpr absl::string_view kTransposed =
     "input weight bias stride padding output_padding groups dilation";
 
-constexpr OpRule kRules[] = {
+constexpr OpRule kConvRules[] = {
     {"_convolution", kGeneral, ImportConvolution},
     {"_convolution_mode", kPlain, ImportConvolutionMode},
     {"conv1d", kPlain, ImportConv1d},
@@ -345,6 +345,6 @@ constexpr OpRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const OpRule> ConvRules() { return kRules; }
+absl::Span<const OpRule> ConvRules() { return kConvRules; }
 
 }  // namespace npuc::pt

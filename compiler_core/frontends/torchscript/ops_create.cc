@@ -119,7 +119,7 @@ constexpr absl::string_view kSizes = "size dtype layout device pin_memory memory
 constexpr absl::string_view kLike = "self dtype layout device pin_memory memory_format";
 constexpr absl::string_view kNew = "self size dtype layout device pin_memory";
 
-constexpr OpRule kRules[] = {
+constexpr OpRule kCreateRules[] = {
     {"arange", "a b c d e f g dtype layout device pin_memory", ImportArange},
     {"empty", kSizes, ImportFill},
     {"empty_like", kLike, ImportFill},
@@ -140,6 +140,6 @@ constexpr OpRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const OpRule> CreateRules() { return kRules; }
+absl::Span<const OpRule> CreateRules() { return kCreateRules; }
 
 }  // namespace npuc::pt

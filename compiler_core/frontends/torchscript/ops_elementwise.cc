@@ -248,7 +248,7 @@ absl::StatusOr<ScriptValue> ImportHardtanh(OpCall& call) {
   return Clamped(call, std::move(x), low, high, "HardTanh");
 }
 
-constexpr OpRule kRules[] = {
+constexpr OpRule kElementwiseRules[] = {
     {"_add_relu", "self other alpha", ImportAddRelu},
     {"abs", "self", ImportUnary<Op::kAbs>},
     {"absolute", "self", ImportUnary<Op::kAbs>},
@@ -310,6 +310,6 @@ constexpr OpRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const OpRule> ElementwiseRules() { return kRules; }
+absl::Span<const OpRule> ElementwiseRules() { return kElementwiseRules; }
 
 }  // namespace npuc::pt

@@ -105,7 +105,7 @@ absl::StatusOr<ScriptValue> ImportOuter(OpCall& call) {
   return call.Result(call.Emit("Mul", {a, b}));
 }
 
-constexpr OpRule kRules[] = {
+constexpr OpRule kLinearRules[] = {
     {"addmm", "self mat1 mat2 beta alpha", ImportAddmm},
     {"addmv", "self mat vec beta alpha", ImportAddmm},
     {"baddbmm", "self batch1 batch2 beta alpha", ImportAddmm},
@@ -139,6 +139,6 @@ absl::StatusOr<ValueRef> Linear(OpCall& call, const ValueRef& x, const ValueRef&
   return call.Reshaped(y, std::move(result));
 }
 
-absl::Span<const OpRule> LinearRules() { return kRules; }
+absl::Span<const OpRule> LinearRules() { return kLinearRules; }
 
 }  // namespace npuc::pt

@@ -13,8 +13,6 @@
 namespace npuc::pt {
 namespace {
 
-int64_t RankOf(const ValueRef& value) { return static_cast<int64_t>(value->type.shape.size()); }
-
 // and, or, xor of what is not 0.
 absl::StatusOr<ScriptValue> ImportLogic(OpCall& call) {
   ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
@@ -119,7 +117,7 @@ absl::StatusOr<ScriptValue> ImportEmbedding(OpCall& call) {
   return call.Result(frontend::LookedUp(call, table, indices, 0, /*may_be_negative=*/false));
 }
 
-constexpr OpRule kRules[] = {
+constexpr OpRule kLogicRules[] = {
     {"__and__", "self other", ImportBitwise},
     {"__or__", "self other", ImportBitwise},
     {"__xor__", "self other", ImportBitwise},
@@ -141,6 +139,6 @@ constexpr OpRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const OpRule> LogicRules() { return kRules; }
+absl::Span<const OpRule> LogicRules() { return kLogicRules; }
 
 }  // namespace npuc::pt

@@ -13,7 +13,7 @@ namespace npuc::pt {
 namespace {
 
 // A parameter of one value a channel, or that many of `fallback`.
-absl::StatusOr<ValueRef> Parameter(OpCall& call, int arg, int64_t channels, float fallback) {
+absl::StatusOr<ValueRef> ChannelParameter(OpCall& call, int arg, int64_t channels, float fallback) {
   ASSIGN_OR_RETURN(ValueRef value, call.OptionalTensor(arg));
   if (value != nullptr) return value;
   return call.MakeConstant(
@@ -32,8 +32,8 @@ absl::StatusOr<ScriptValue> ImportBatchNorm(OpCall& call) {
   const size_t rank = x->type.shape.size();
   if (rank < 2) return absl::InvalidArgumentError("the input must have channels");
   const int64_t channels = x->type.shape[1];
-  ASSIGN_OR_RETURN(const ValueRef scale, Parameter(call, 1, channels, 1));
-  ASSIGN_OR_RETURN(const ValueRef offset, Parameter(call, 2, channels, 0));
+  ASSIGN_OR_RETURN(const ValueRef scale, ChannelParameter(call, 1, channels, 1));
+  ASSIGN_OR_RETURN(const ValueRef offset, ChannelParameter(call, 2, channels, 0));
   ASSIGN_OR_RETURN(const ValueRef mean, call.TensorArg(3));
   ASSIGN_OR_RETURN(const ValueRef variance, call.TensorArg(4));
   ASSIGN_OR_RETURN(const double epsilon, call.FloatOr(7, 1e-5));
@@ -122,7 +122,7 @@ absl::StatusOr<ScriptValue> ImportWeightNorm(OpCall& call) {
   return call.Result((Term(call, v) * scale).value);
 }
 
-constexpr OpRule kRules[] = {
+constexpr OpRule kNormRules[] = {
     {"_weight_norm", "v g dim", ImportWeightNorm},
     {"batch_norm", "input weight bias running_mean running_var training momentum eps cudnn_enabled",
      ImportBatchNorm},
@@ -145,6 +145,6 @@ absl::StatusOr<ValueRef> LayerNorm(OpCall& call, const ValueRef& x, int64_t coun
   return Scaled(call, std::move(y), weight, bias);
 }
 
-absl::Span<const OpRule> NormRules() { return kRules; }
+absl::Span<const OpRule> NormRules() { return kNormRules; }
 
 }  // namespace npuc::pt

@@ -308,7 +308,7 @@ absl::StatusOr<ScriptValue> ImportChannelShuffle(OpCall& call) {
 constexpr absl::string_view kInterpolation =
     "input output_size align_corners scale_factors scales_w";
 
-constexpr OpRule kRules[] = {
+constexpr OpRule kPadRules[] = {
     {"channel_shuffle", "self groups", ImportChannelShuffle},
     {"constant_pad_nd", "self pad value", ImportConstantPad},
     {"pad", "self pad mode value", ImportPad},
@@ -327,6 +327,6 @@ constexpr OpRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const OpRule> PadRules() { return kRules; }
+absl::Span<const OpRule> PadRules() { return kPadRules; }
 
 }  // namespace npuc::pt

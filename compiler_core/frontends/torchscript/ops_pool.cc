@@ -24,9 +24,9 @@ struct Window {
   std::vector<int64_t> extra;  // behind, so that the last window of ceil_mode fits
 };
 
-absl::StatusOr<std::vector<int64_t>> Pair(OpCall& call, int arg, int dims,
-                                          std::vector<int64_t> fallback, int64_t neutral,
-                                          int64_t lowest) {
+absl::StatusOr<std::vector<int64_t>> WindowPair(OpCall& call, int arg, int dims,
+                                                std::vector<int64_t> fallback, int64_t neutral,
+                                                int64_t lowest) {
   ASSIGN_OR_RETURN(std::vector<int64_t> values,
                    call.IntsOf(arg, static_cast<size_t>(dims), std::move(fallback)));
   for (const int64_t value : values) {
@@ -44,13 +44,13 @@ int DimsOf(const OpCall& call) { return absl::StrContains(call.name(), "1d") ? 1
 absl::StatusOr<Window> ReadWindow(OpCall& call, int dilation, int ceil_mode, const Shape& image) {
   Window w;
   w.dims = DimsOf(call);
-  ASSIGN_OR_RETURN(w.kernel, Pair(call, 1, w.dims, {}, 1, 1));
+  ASSIGN_OR_RETURN(w.kernel, WindowPair(call, 1, w.dims, {}, 1, 1));
   const std::vector<int64_t> own(w.kernel.end() - w.dims, w.kernel.end());
-  ASSIGN_OR_RETURN(w.stride, Pair(call, 2, w.dims, own, 1, 1));
-  ASSIGN_OR_RETURN(w.padding, Pair(call, 3, w.dims, {0}, 0, 0));
+  ASSIGN_OR_RETURN(w.stride, WindowPair(call, 2, w.dims, own, 1, 1));
+  ASSIGN_OR_RETURN(w.padding, WindowPair(call, 3, w.dims, {0}, 0, 0));
   w.dilation = {1, 1};
   if (dilation > 0) {
-    ASSIGN_OR_RETURN(w.dilation, Pair(call, dilation, w.dims, {1}, 1, 1));
+    ASSIGN_OR_RETURN(w.dilation, WindowPair(call, dilation, w.dims, {1}, 1, 1));
   }
   ASSIGN_OR_RETURN(const bool ceil, call.BoolOr(ceil_mode, false));
   w.extra = {0, 0};
@@ -254,7 +254,7 @@ constexpr absl::string_view kMaxPool = "self kernel_size stride padding dilation
 constexpr absl::string_view kAvgPool =
     "self kernel_size stride padding ceil_mode count_include_pad divisor_override";
 
-constexpr OpRule kRules[] = {
+constexpr OpRule kPoolRules[] = {
     {"adaptive_avg_pool1d", "self output_size", ImportAdaptivePool},
     {"adaptive_avg_pool2d", "self output_size", ImportAdaptivePool},
     {"adaptive_max_pool1d", "self output_size", ImportAdaptivePool},
@@ -269,6 +269,6 @@ constexpr OpRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const OpRule> PoolRules() { return kRules; }
+absl::Span<const OpRule> PoolRules() { return kPoolRules; }
 
 }  // namespace npuc::pt

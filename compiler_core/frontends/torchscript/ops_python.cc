@@ -565,7 +565,7 @@ absl::StatusOr<ScriptValue> PyFind(OpCall& call) {
   return ScriptValue::Int(at == absl::string_view::npos ? -1 : static_cast<int64_t>(at));
 }
 
-constexpr OpRule kRules[] = {
+constexpr OpRule kPythonRules[] = {
     {"add", "a b", PyAdd},
     {"add_", "a b", PyExtend},
     {"sub", "a b", PySub},
@@ -649,6 +649,6 @@ constexpr OpRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const OpRule> PythonRules() { return kRules; }
+absl::Span<const OpRule> PythonRules() { return kPythonRules; }
 
 }  // namespace npuc::pt

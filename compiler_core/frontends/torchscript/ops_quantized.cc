@@ -26,8 +26,8 @@ namespace {
 // The rule of another operator, with these arguments.
 absl::StatusOr<ScriptValue> RunFloat(OpCall& call, absl::string_view op,
                                      std::vector<ScriptValue> arguments) {
-  static const auto* const kRules = new frontend::RuleTable<OpRule>(TensorRules());
-  const OpRule* const rule = kRules->Find(op);
+  static const auto* const kQuantizedRules = new frontend::RuleTable<OpRule>(TensorRules());
+  const OpRule* const rule = kQuantizedRules->Find(op);
   NPUC_CHECK(rule != nullptr);
   OpCall inner(&call.state(), call.place(), call.source());
   inner.set_name(rule->op);
@@ -440,7 +440,7 @@ absl::StatusOr<ScriptValue> RecurrentWeights(OpCall& call, int arg, bool has_bia
 }
 
 // input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first
-absl::StatusOr<ScriptValue> ImportRecurrent(OpCall& call) {
+absl::StatusOr<ScriptValue> ImportQuantizedRecurrent(OpCall& call) {
   ASSIGN_OR_RETURN(const bool has_biases, call.BoolOr(3, true));
   std::vector<ScriptValue> arguments;
   for (int i = 0; i < 9; ++i) arguments.push_back(call.arg(i));
@@ -568,7 +568,7 @@ absl::StatusOr<ScriptValue> ImportFloatForm(OpCall& call) {
   return FinishLayer(call, std::move(y), &params);
 }
 
-constexpr absl::string_view kLayer = "input packed output_scale output_zero_point";
+constexpr absl::string_view kPackedLayer = "input packed output_scale output_zero_point";
 constexpr absl::string_view kDynamic = "input packed reduce_range";
 constexpr absl::string_view kBinary = "qa qb scale zero_point";
 constexpr absl::string_view kPrepack = "weight bias stride padding dilation groups";
@@ -578,7 +578,7 @@ constexpr absl::string_view kRecurrent =
     "input hx params has_biases num_layers dropout train bidirectional batch_first dtype "
     "use_dynamic";
 
-constexpr OpRule kRules[] = {
+constexpr OpRule kQuantizedRules[] = {
     {"dequantize", "tensors", ImportDequantize},
     {"fake_quantize_per_tensor_affine", "self scale zero_point quant_min quant_max",
      ImportFakeQuantize},
@@ -587,30 +587,30 @@ constexpr OpRule kRules[] = {
     {"q_zero_point", "self", ImportZeroPoint},
     {"quantize_per_channel", "self scales zero_points axis dtype", ImportQuantizeByChannel},
     {"quantize_per_tensor", "self scale zero_point dtype", ImportQuantize},
-    {"quantized_gru", kRecurrent, ImportRecurrent},
-    {"quantized_lstm", kRecurrent, ImportRecurrent},
+    {"quantized_gru", kRecurrent, ImportQuantizedRecurrent},
+    {"quantized_lstm", kRecurrent, ImportQuantizedRecurrent},
     {"quantized::add", kBinary, ImportBinary},
     {"quantized::add_relu", kBinary, ImportBinary},
     {"quantized::add_scalar", "qa b", ImportAddScalar},
     {"quantized::add_scalar_relu", "qa b", ImportAddScalar},
-    {"quantized::conv1d", kLayer, ImportConvLayer},
+    {"quantized::conv1d", kPackedLayer, ImportConvLayer},
     {"quantized::conv1d_dynamic", kDynamic, ImportConvLayer},
     {"quantized::conv1d_prepack", kPrepack, ImportConvPrepack},
-    {"quantized::conv1d_relu", kLayer, ImportConvLayer},
-    {"quantized::conv2d", kLayer, ImportConvLayer},
+    {"quantized::conv1d_relu", kPackedLayer, ImportConvLayer},
+    {"quantized::conv2d", kPackedLayer, ImportConvLayer},
     {"quantized::conv2d_dynamic", kDynamic, ImportConvLayer},
     {"quantized::conv2d_prepack", kPrepack, ImportConvPrepack},
-    {"quantized::conv2d_relu", kLayer, ImportConvLayer},
-    {"quantized::conv_transpose1d", kLayer, ImportConvLayer},
+    {"quantized::conv2d_relu", kPackedLayer, ImportConvLayer},
+    {"quantized::conv_transpose1d", kPackedLayer, ImportConvLayer},
     {"quantized::conv_transpose1d_prepack", kTransposePrepack, ImportConvPrepack},
-    {"quantized::conv_transpose2d", kLayer, ImportConvLayer},
+    {"quantized::conv_transpose2d", kPackedLayer, ImportConvLayer},
     {"quantized::conv_transpose2d_prepack", kTransposePrepack, ImportConvPrepack},
-    {"quantized::linear", kLayer, ImportLinearLayer},
+    {"quantized::linear", kPackedLayer, ImportLinearLayer},
     {"quantized::linear_dynamic", kDynamic, ImportLinearLayer},
     {"quantized::linear_dynamic_fp16", kDynamic, ImportHalfLinear},
     {"quantized::linear_prepack", "weight bias", ImportLinearPrepack},
     {"quantized::linear_prepack_fp16", "weight bias", ImportLinearPrepack},
-    {"quantized::linear_relu", kLayer, ImportLinearLayer},
+    {"quantized::linear_relu", kPackedLayer, ImportLinearLayer},
     {"quantized::linear_relu_dynamic", kDynamic, ImportLinearLayer},
     {"quantized::mul", kBinary, ImportBinary},
     {"quantized::mul_relu", kBinary, ImportBinary},
@@ -622,7 +622,8 @@ constexpr OpRule kRules[] = {
 
 absl::Span<const OpRule> QuantizedRules() {
   static const auto* const kAll = [] {
-    auto* const all = new std::vector<OpRule>(std::begin(kRules), std::end(kRules));
+    auto* const all =
+        new std::vector<OpRule>(std::begin(kQuantizedRules), std::end(kQuantizedRules));
     for (const FloatForm& form : kFloatForms) {
       all->push_back({form.op, form.parameters, ImportFloatForm});
     }

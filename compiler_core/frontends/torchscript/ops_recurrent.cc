@@ -326,7 +326,7 @@ constexpr absl::string_view kLayer =
     "input hx params has_biases num_layers dropout train bidirectional batch_first";
 constexpr absl::string_view kCell = "input hx w_ih w_hh b_ih b_hh";
 
-constexpr OpRule kRules[] = {
+constexpr OpRule kRecurrentRules[] = {
     {"gru", kLayer, ImportRecurrent},      {"gru_cell", kCell, ImportCell},
     {"lstm", kLayer, ImportRecurrent},     {"lstm_cell", kCell, ImportCell},
     {"rnn_relu", kLayer, ImportRecurrent}, {"rnn_relu_cell", kCell, ImportCell},
@@ -335,6 +335,6 @@ constexpr OpRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const OpRule> RecurrentRules() { return kRules; }
+absl::Span<const OpRule> RecurrentRules() { return kRecurrentRules; }
 
 }  // namespace npuc::pt

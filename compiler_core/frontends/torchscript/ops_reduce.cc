@@ -14,8 +14,6 @@
 namespace npuc::pt {
 namespace {
 
-int64_t RankOf(const ValueRef& value) { return static_cast<int64_t>(value->type.shape.size()); }
-
 absl::StatusOr<ValueRef> Reduce(OpCall& call, absl::string_view op, const ValueRef& x,
                                 std::vector<int64_t> dims, bool keep) {
   ASSIGN_OR_RETURN(std::vector<int64_t> axes, call.Axes(std::move(dims), RankOf(x)));
@@ -159,7 +157,7 @@ absl::StatusOr<ScriptValue> ImportCosineSimilarity(OpCall& call) {
   return call.Result(std::move(product));
 }
 
-constexpr OpRule kRules[] = {
+constexpr OpRule kReduceRules[] = {
     {"amax", "self dim keepdim", ImportAmax},
     {"amin", "self dim keepdim", ImportAmax},
     {"cosine_similarity", "x1 x2 dim eps", ImportCosineSimilarity},
@@ -176,6 +174,6 @@ constexpr OpRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const OpRule> ReduceRules() { return kRules; }
+absl::Span<const OpRule> ReduceRules() { return kReduceRules; }
 
 }  // namespace npuc::pt

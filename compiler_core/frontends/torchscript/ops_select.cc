@@ -184,7 +184,7 @@ absl::StatusOr<ScriptValue> ImportEinsum(OpCall& call) {
   return call.Result(frontend::Einsum(call, equation, operands));
 }
 
-constexpr OpRule kRules[] = {
+constexpr OpRule kSelectRules[] = {
     {"einsum", "equation tensors path", ImportEinsum},
     {"im2col", "self kernel_size dilation padding stride", ImportIm2col},
     {"masked_fill", "self mask value", ImportMaskedFill},
@@ -196,6 +196,6 @@ constexpr OpRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const OpRule> SelectRules() { return kRules; }
+absl::Span<const OpRule> SelectRules() { return kSelectRules; }
 
 }  // namespace npuc::pt

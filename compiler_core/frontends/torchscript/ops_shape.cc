@@ -15,8 +15,6 @@
 namespace npuc::pt {
 namespace {
 
-int64_t RankOf(const ValueRef& value) { return static_cast<int64_t>(value->type.shape.size()); }
-
 absl::StatusOr<ScriptValue> ImportSize(OpCall& call) {
   ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
   if (!call.Has(1)) return call.state().heap.Ints(x->type.shape);
@@ -408,7 +406,7 @@ absl::StatusOr<ScriptValue> ImportCopy(OpCall& call) {
   return call.Result(call.Expanded(y, x->type.shape));
 }
 
-constexpr OpRule kRules[] = {
+constexpr OpRule kShapeRules[] = {
     {"FloatImplicit", "self", ImportItem},
     {"IntImplicit", "self", ImportItem},
     {"ScalarImplicit", "self", ImportItem},
@@ -484,6 +482,6 @@ constexpr OpRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const OpRule> ShapeRules() { return kRules; }
+absl::Span<const OpRule> ShapeRules() { return kShapeRules; }
 
 }  // namespace npuc::pt

@@ -16,8 +16,6 @@ namespace {
 
 constexpr int64_t kMaxParts = 1 << 14;
 
-int64_t RankOf(const ValueRef& value) { return static_cast<int64_t>(value->type.shape.size()); }
-
 absl::StatusOr<int64_t> AxisOf(OpCall& call, int arg, const ValueRef& x, int64_t fallback) {
   ASSIGN_OR_RETURN(const int64_t dim, call.IntOr(arg, fallback));
   if (x->type.shape.empty()) return absl::InvalidArgumentError("a single number is indexed");
@@ -373,7 +371,7 @@ absl::StatusOr<ScriptValue> ImportIndex(OpCall& call) {
   return call.Result(call.Reshaped(rows, std::move(result)));
 }
 
-constexpr OpRule kRules[] = {
+constexpr OpRule kSliceRules[] = {
     {"cat", "tensors dim", ImportCat},
     {"chunk", "self chunks dim", ImportChunk},
     {"concat", "tensors dim", ImportCat},
@@ -402,6 +400,6 @@ constexpr OpRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const OpRule> SliceRules() { return kRules; }
+absl::Span<const OpRule> SliceRules() { return kSliceRules; }
 
 }  // namespace npuc::pt

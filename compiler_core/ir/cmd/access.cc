@@ -9,7 +9,6 @@ namespace {
 
 using Kind = VectorCommand::Kind;
 
-constexpr int64_t kHalfBytes = 2;
 constexpr int64_t kFloatBytes = 4;
 
 // Elements from the first to behind the last one of a strided walk.

@@ -32,6 +32,8 @@ enum class Slot : uint8_t {
 inline constexpr int kSlotCount = 9;
 // Bytes that an address can reach within its slot.
 inline constexpr int64_t kSlotSpanBytes = int64_t{1} << 28;
+// An element of fp16.
+inline constexpr int64_t kHalfBytes = 2;
 // Commands of one program.
 inline constexpr size_t kMaxCommands = size_t{1} << 20;
 

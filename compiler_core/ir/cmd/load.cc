@@ -16,7 +16,6 @@ bool Multiplies(const Command& command) {
 
 // Vector commands touch what their extents say: strides leave gaps that are not moved.
 CommandLoad LoadOf(const VectorCommand& v) {
-  constexpr int64_t kHalfBytes = 2;
   constexpr int64_t kFloatBytes = 4;
   const int64_t outer = v.extents[0];
   const int64_t middle = v.extents[1];

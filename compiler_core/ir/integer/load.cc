@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <variant>
 
+#include "compiler_core/base/rounding.h"
 #include "compiler_core/ir/integer/access.h"
 
 namespace npuc::integer {
@@ -10,8 +11,6 @@ namespace {
 
 // Lanes of a sum's inputs take products of up to so many taps at once.
 constexpr int64_t kTapLanes = 4;
-
-int64_t DivideUp(int64_t value, int64_t by) { return (value + by - 1) / by; }
 
 // Cycles of one sum: inputs of tap after tap, or of several taps where a tap has few.
 int64_t SumCycles(int64_t taps, int64_t inputs, int64_t lanes) {

@@ -4,10 +4,10 @@
 #include <limits>
 #include <variant>
 
+#include "compiler_core/base/rounding.h"
+
 namespace npuc::integer {
 namespace {
-
-int64_t DivideUp(int64_t value, int64_t by) { return (value + by - 1) / by; }
 
 // Calls take(first, end) for each group of consecutive ones of `count`.
 template <typename Take>

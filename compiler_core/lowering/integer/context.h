@@ -23,6 +23,9 @@ struct Scaling {
   int64_t largest = 0;
 };
 
+// A field of a command; what the core holds fits.
+inline int32_t Number(int64_t value) { return static_cast<int32_t>(value); }
+
 // The largest size of a stored number less its zero point.
 int64_t LargestOf(const QuantParams& params);
 

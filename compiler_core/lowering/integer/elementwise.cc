@@ -17,8 +17,6 @@
 namespace npuc {
 namespace {
 
-int32_t Number(int64_t value) { return static_cast<int32_t>(value); }
-
 integer::Combine::Kind KindOf(Op op) {
   if (op == Op::kSub || op == Op::kGreater) return integer::Combine::Kind::kSub;
   if (op == Op::kMul) return integer::Combine::Kind::kMul;

@@ -10,8 +10,6 @@
 namespace npuc {
 namespace {
 
-int32_t Number(int64_t value) { return static_cast<int32_t>(value); }
-
 Operand At(const Operand& place, int64_t elements, DType type) {
   return place.Plus(elements * SizeOf(type));
 }

@@ -14,8 +14,6 @@
 namespace npuc {
 namespace {
 
-int32_t Number(int64_t value) { return static_cast<int32_t>(value); }
-
 // A layer's operand as rows along the axis.
 struct Rows {
   Operand a;

@@ -11,8 +11,6 @@
 namespace npuc {
 namespace {
 
-int32_t Number(int64_t value) { return static_cast<int32_t>(value); }
-
 // Whether every window lies wholly on the operand.
 bool AllFull(const integer::Pool& c) {
   const integer::Window& w = c.window;

@@ -12,7 +12,6 @@
 namespace npuc {
 namespace {
 
-constexpr int64_t kHalfBytes = 2;
 bool FitsConvolutionUnit(const VectorLimits& limits, const WindowGeometry& window) {
   return window.dilation == std::array<int64_t, 2>{1, 1} &&
          std::max({window.kernel[0], window.kernel[1], window.stride[0], window.stride[1]}) <=

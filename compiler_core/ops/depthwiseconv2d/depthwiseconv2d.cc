@@ -12,7 +12,6 @@
 namespace npuc {
 namespace {
 
-constexpr int64_t kHalfBytes = 2;
 // Result channel c * multiplier + m: the plane of channel c under kernel m. image [h,w,c].
 absl::Status LowerPlanes(LowerContext& context, Operand image, Operand d,
                          const WindowGeometry& window, const Tensor& weight,

@@ -78,7 +78,7 @@ bool Decode(const unsigned char* file, size_t size, Pixels& pixels, Failure& fai
   return true;
 }
 
-absl::Status Broken(absl::string_view what) {
+absl::Status BrokenJpeg(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("not a usable JPEG file: ", Printable(what)));
 }
 
@@ -90,18 +90,18 @@ absl::StatusOr<Pixels> ReadJpeg(absl::string_view file) {
   const auto* const bytes = reinterpret_cast<const unsigned char*>(file.data());
   Pixels pixels;
   Failure failure = {};
-  if (!Decode(bytes, file.size(), pixels, failure)) return Broken(failure.message);
+  if (!Decode(bytes, file.size(), pixels, failure)) return BrokenJpeg(failure.message);
   if (pixels.width > kMaxPictureSide || pixels.height > kMaxPictureSide ||
       pixels.width * pixels.height > kMaxPicturePixels) {
-    return Broken(absl::StrCat("it is ", pixels.width, " x ", pixels.height,
-                               " pixels; a side has at most ", kMaxPictureSide,
-                               ", and all at most ", kMaxPicturePixels));
+    return BrokenJpeg(absl::StrCat("it is ", pixels.width, " x ", pixels.height,
+                                   " pixels; a side has at most ", kMaxPictureSide,
+                                   ", and all at most ", kMaxPicturePixels));
   }
   if (pixels.width * pixels.height > kMostPixelsPerByte * static_cast<int64_t>(file.size())) {
-    return Broken("its data are too few for its size");
+    return BrokenJpeg("its data are too few for its size");
   }
   pixels.bytes.resize(static_cast<size_t>(pixels.width * pixels.height * pixels.channels));
-  if (!Decode(bytes, file.size(), pixels, failure)) return Broken(failure.message);
+  if (!Decode(bytes, file.size(), pixels, failure)) return BrokenJpeg(failure.message);
   return pixels;
 }
 

@@ -18,7 +18,7 @@ constexpr absl::string_view kSignature = "\x89PNG\r\n\x1a\n";
 constexpr int64_t kMostRatio = 1100;  // deflate reaches 1032
 constexpr size_t kPaletteBytes = 3 * 256;
 
-absl::Status Broken(absl::string_view what) {
+absl::Status BrokenPng(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("not a usable PNG file: ", what));
 }
 
@@ -36,13 +36,13 @@ struct Chunk {
 // Takes a chunk from the front of `rest`: length, type, data, checksum of type and data.
 absl::StatusOr<Chunk> TakeChunk(absl::string_view& rest) {
   constexpr size_t kAround = 12;
-  if (rest.size() < kAround) return Broken("it ends before its last chunk");
+  if (rest.size() < kAround) return BrokenPng("it ends before its last chunk");
   const size_t length = BigEndian(rest);
-  if (length > rest.size() - kAround) return Broken("a chunk is longer than the file");
+  if (length > rest.size() - kAround) return BrokenPng("a chunk is longer than the file");
   const absl::string_view summed = rest.substr(4, length + 4);
   const Chunk chunk{summed.substr(0, 4), summed.substr(4)};
   if (libdeflate_crc32(0, summed.data(), summed.size()) != BigEndian(rest.substr(8 + length))) {
-    return Broken(absl::StrCat("the checksum of chunk '", Printable(chunk.type), "' is wrong"));
+    return BrokenPng(absl::StrCat("the checksum of chunk '", Printable(chunk.type), "' is wrong"));
   }
   rest.remove_prefix(length + kAround);
   return chunk;
@@ -63,7 +63,7 @@ class PngReader {
     }
     if (is_palette_ &&
         (palette_.empty() || palette_.size() % 3 != 0 || palette_.size() > kPaletteBytes)) {
-      return Broken("it has no palette of up to 256 colours");
+      return BrokenPng("it has no palette of up to 256 colours");
     }
     ASSIGN_OR_RETURN(std::string rows, Inflate(deflated));
     RETURN_IF_ERROR(Unfilter(rows));
@@ -72,16 +72,16 @@ class PngReader {
 
  private:
   absl::Status ReadHeader(const Chunk& chunk) {
-    if (chunk.type != "IHDR" || chunk.data.size() != 13) return Broken("it has no header");
+    if (chunk.type != "IHDR" || chunk.data.size() != 13) return BrokenPng("it has no header");
     pixels_.width = BigEndian(chunk.data);
     pixels_.height = BigEndian(chunk.data.substr(4));
     depth_ = static_cast<uint8_t>(chunk.data[8]);
     const int color = static_cast<uint8_t>(chunk.data[9]);
     if (pixels_.width < 1 || pixels_.height < 1 || pixels_.width > kMaxPictureSide ||
         pixels_.height > kMaxPictureSide || pixels_.width * pixels_.height > kMaxPicturePixels) {
-      return Broken(absl::StrCat("it is ", pixels_.width, " x ", pixels_.height,
-                                 " pixels; a side has 1 to ", kMaxPictureSide, ", and all at most ",
-                                 kMaxPicturePixels));
+      return BrokenPng(absl::StrCat("it is ", pixels_.width, " x ", pixels_.height,
+                                    " pixels; a side has 1 to ", kMaxPictureSide,
+                                    ", and all at most ", kMaxPicturePixels));
     }
     constexpr int kGrey = 0, kRgb = 2, kPalette = 3, kGreyAlpha = 4, kRgbAlpha = 6;
     samples_ = color == kRgb ? 3 : color == kGreyAlpha ? 2 : color == kRgbAlpha ? 4 : 1;
@@ -92,10 +92,10 @@ class PngReader {
                             (depth_ == 16 && !is_palette_);
     if (color > kRgbAlpha || color == 1 || color == 5 || !depth_fits || chunk.data[10] != 0 ||
         chunk.data[11] != 0) {
-      return Broken("its header has a colour type, depth or method that PNG has not");
+      return BrokenPng("its header has a colour type, depth or method that PNG has not");
     }
     if (chunk.data[12] != 0) {
-      return Broken("it is interlaced; save it without interlacing");
+      return BrokenPng("it is interlaced; save it without interlacing");
     }
     row_bytes_ = (pixels_.width * samples_ * depth_ + 7) / 8;
     return absl::OkStatus();
@@ -105,7 +105,7 @@ class PngReader {
   absl::StatusOr<std::string> Inflate(absl::string_view deflated) const {
     const int64_t wanted = (row_bytes_ + 1) * pixels_.height;
     if (wanted > static_cast<int64_t>(deflated.size()) * kMostRatio) {
-      return Broken("its data are too few for its size");
+      return BrokenPng("its data are too few for its size");
     }
     std::string rows(static_cast<size_t>(wanted), '\0');
     const std::unique_ptr<libdeflate_decompressor, decltype(&libdeflate_free_decompressor)>
@@ -113,7 +113,7 @@ class PngReader {
     if (decompressor == nullptr ||
         libdeflate_zlib_decompress(decompressor.get(), deflated.data(), deflated.size(),
                                    rows.data(), rows.size(), nullptr) != LIBDEFLATE_SUCCESS) {
-      return Broken("its data cannot be inflated to its size");
+      return BrokenPng("its data cannot be inflated to its size");
     }
     return rows;
   }
@@ -126,7 +126,8 @@ class PngReader {
     for (int64_t y = 0; y < pixels_.height; ++y) {
       char* const line = rows.data() + y * (row_bytes_ + 1);
       char* const row = line + 1;
-      if (static_cast<uint8_t>(line[0]) > 4) return Broken("a row has a filter that PNG has not");
+      if (static_cast<uint8_t>(line[0]) > 4)
+        return BrokenPng("a row has a filter that PNG has not");
       for (int64_t x = 0; x < row_bytes_; ++x) {
         const int left = x < step ? 0 : static_cast<uint8_t>(row[x - step]);
         const int corner = x < step ? 0 : static_cast<uint8_t>(above[x - step]);
@@ -177,7 +178,7 @@ class PngReader {
           const int sample = SampleOf(row, x * samples_ + (is_palette_ ? 0 : c));
           const size_t color = static_cast<size_t>(3 * sample + c);
           if (is_palette_ && color >= palette_.size())
-            return Broken("a colour is not in its palette");
+            return BrokenPng("a colour is not in its palette");
           *to++ = is_palette_ ? palette_[color] : static_cast<char>(sample * 255 / most);
         }
       }

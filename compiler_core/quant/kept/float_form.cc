@@ -71,9 +71,9 @@ Bounds BoundsOfResult(const Node& node, absl::Span<const Bounds> inputs) {
   return {};
 }
 
-class Former {
+class FloatFormer {
  public:
-  explicit Former(const Graph& graph)
+  explicit FloatFormer(const Graph& graph)
       : graph_(graph),
         value_(static_cast<size_t>(graph.value_count())),
         coarse_(CoarseSteps(graph)) {}
@@ -367,6 +367,6 @@ class Former {
 
 }  // namespace
 
-absl::StatusOr<FloatForm> MakeFloatForm(const Graph& graph) { return Former(graph).Run(); }
+absl::StatusOr<FloatForm> MakeFloatForm(const Graph& graph) { return FloatFormer(graph).Run(); }
 
 }  // namespace npuc

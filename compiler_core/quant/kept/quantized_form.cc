@@ -10,9 +10,9 @@
 namespace npuc {
 namespace {
 
-class Former {
+class QuantizedFormer {
  public:
-  Former(const Graph& graph, const QuantPlan& plan)
+  QuantizedFormer(const Graph& graph, const QuantPlan& plan)
       : graph_(graph), plan_(plan), value_(static_cast<size_t>(graph.value_count())) {
     for (size_t i = 0; i < plan.layers.size() && i < plan.settings.size(); ++i) {
       for (const ValueId id : plan.layers[i].outputs) settings_[id] = &plan.settings[i];
@@ -96,6 +96,8 @@ class Former {
 
 }  // namespace
 
-Graph QuantizedForm(const Graph& graph, const QuantPlan& plan) { return Former(graph, plan).Run(); }
+Graph QuantizedForm(const Graph& graph, const QuantPlan& plan) {
+  return QuantizedFormer(graph, plan).Run();
+}
 
 }  // namespace npuc

@@ -54,9 +54,9 @@ std::optional<Step> StepBefore(const Graph& graph, const Node& cast) {
   return std::nullopt;
 }
 
-class Former {
+class WholeNumberFormer {
  public:
-  explicit Former(const Graph& graph)
+  explicit WholeNumberFormer(const Graph& graph)
       : graph_(graph), uses_(graph.UseCounts()), value_(static_cast<size_t>(graph.value_count())) {
     for (const Node& node : graph.nodes()) {
       for (const ValueId input : node.inputs) users_[input].push_back(&node);
@@ -245,7 +245,7 @@ int CountWholeNumberSteps(const Graph& graph) {
 
 WholeNumbersForm FloatWholeNumbers(Graph graph) {
   if (CountWholeNumberSteps(graph) == 0) return {std::move(graph), 0};
-  return Former(graph).Run();
+  return WholeNumberFormer(graph).Run();
 }
 
 }  // namespace npuc
