@@ -144,7 +144,7 @@ absl::Status ImportOneHot(NodeImporter& node) {
                                            node.rank(0), /*may_be_negative=*/false));
 }
 
-constexpr ImportRule kRules[] = {
+constexpr ImportRule kSelectionRules[] = {
     {"_equal", ImportComparison},
     {"_equal_scalar", ImportComparison},
     {"_greater", ImportComparison},
@@ -188,6 +188,6 @@ constexpr ImportRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ImportRule> SelectionRules() { return kRules; }
+absl::Span<const ImportRule> SelectionRules() { return kSelectionRules; }
 
 }  // namespace npuc::mxnet

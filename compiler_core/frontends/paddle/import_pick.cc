@@ -222,6 +222,6 @@ constexpr ImportRule kPickRules[] = {
 
 }  // namespace
 
-absl::Span<const ImportRule> PickPickRules() { return kPickPickRules; }
+absl::Span<const ImportRule> PickRules() { return kPickRules; }
 
 }  // namespace npuc::paddle
