@@ -152,6 +152,8 @@ class Builder:
         # Constants alone are computed when the file is read, in floats, and rounded once.
         tensor.known = all(i.known for i in inputs)
         moved_as_it_is = kind in MOVES and all(i.scale == scale for i in inputs)
+        if tensor.known and not moved_as_it_is:
+            tensor.data = rules.ideal(real_value, scale)
         tensor.loose = loose or (tensor.known and not moved_as_it_is)
         if tensor.loose:
             tensor.allowed = 1
@@ -570,9 +572,9 @@ class Builder:
             inputs.append(self.constant(x.shape[-1:] if self.is_tflite else [x.shape[1], 1, 1]))
             value = np.where(v < 0, v * inputs[1].real(), v)
         elif kind == "CLIP":
-            attrs = {"low": float(np.float32(v.min() * self.rng.random())),
-                     "high": float(np.float32(v.max()))}
-            value = np.clip(v, attrs["low"], max(attrs["low"], attrs["high"]))
+            low = float(np.float32(v.min() * self.rng.random()))
+            attrs = {"low": low, "high": max(low, float(np.float32(v.max())))}
+            value = np.clip(v, attrs["low"], attrs["high"])
         elif kind == "RELU_N1_TO_1":
             value = np.clip(v, -1, 1)
         elif kind == "HARD_SIGMOID":

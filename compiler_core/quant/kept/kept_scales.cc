@@ -241,7 +241,7 @@ class Keeper {
     const auto found = params_.find(value);
     if (found != params_.end() && SameIntegers(found->second, params)) return value;
     const bool is_shared = !is_stored && read_as_float_.contains(quantize.inputs[0]);
-    if (found == params_.end() && !is_shared) return value;
+    if (found == params_.end() && (!is_shared || IsMoved(value, params))) return value;
     if (is_stored) {
       return kept_.graph.AddValue(Op::kIdentity, {value}, {}, kept_.graph.type(value),
                                   quantize.source);
@@ -253,6 +253,16 @@ class Keeper {
     ASSIGN_OR_RETURN(const ValueId copy, ComputedAgain(value));
     copies_[value].push_back(copy);
     return copy;
+  }
+
+  // Whether the integers of `value` are those of another, which are stored so, moved alone.
+  bool IsMoved(ValueId value, const QuantParams& params) const {
+    while (!params_.contains(value)) {
+      const Node& node = kept_.graph.def(value);
+      if (!TraitsOf(node.op).keeps_parameters || node.inputs.size() != 1) return false;
+      value = node.inputs[0];
+    }
+    return SameIntegers(params_.at(value), params);
   }
 
   // The operators that give `value`, back to what is stored, once more.
