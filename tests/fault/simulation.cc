@@ -153,6 +153,7 @@ class World {
   void Stale();
   void Drop(int run, bool remember);
   void CancelOne();
+  void Heard(int run);
   void Tick();
   void Look();
   void PassTime();
@@ -525,7 +526,7 @@ void World::Work(bool may_misbehave) {
     if (!history_.alive(held.run)) {
       history_.Break(absl::StrCat("a lease that is over is its holder's no more: run ", held.run));
     }
-    history_.RunHeard(held.run, Steady());
+    Heard(held.run);
   }
   if (held.steps_left < 0) {  // its worker was told to stop
     Drop(held.run, /*remember=*/true);
@@ -548,7 +549,7 @@ void World::Work(bool may_misbehave) {
     const absl::Status status = service().Lose(held.lease, kind, "it died", {jobs::LogEvent{"x"}});
     Trace("run ", held.run, " is lost: ", status.ToString());
     ++requeues_;
-    history_.RunHeard(held.run, Steady());
+    Heard(held.run);
     if (!status.ok()) history_.RunMayBeOver(held.run);
     if (!status.ok() && !absl::IsAborted(status)) return;  // tried again
     history_.RunOver(held.run);
@@ -567,7 +568,7 @@ void World::Work(bool may_misbehave) {
       history_.RunOver(held.run);
       Drop(held.run, /*remember=*/true);
     } else {
-      history_.RunHeard(held.run, Steady());
+      Heard(held.run);
     }
     return;
   }
@@ -610,7 +611,7 @@ void World::FinishRun(const Held& held) {
   Trace("run ", held.run, " ends with ", name, ": ", status.ToString());
   if (is_damaged && status.ok()) history_.SawDamage(lease.job_id);
   history_.Reported(name, status);
-  if (!absl::IsAborted(status)) history_.RunHeard(held.run, Steady());
+  if (!absl::IsAborted(status)) Heard(held.run);
   if (!status.ok() && !absl::IsAborted(status)) return;  // tried again
   history_.RunOver(held.run);
   Drop(held.run, random_.Percent(50));
@@ -646,6 +647,12 @@ void World::CancelOne() {
       })
       .IgnoreError();
   if (!other.empty()) service().Cancel(other, "its flight was cancelled").IgnoreError();
+}
+
+// A run that is silent for long may be taken, also where it is heard of again.
+void World::Heard(int run) {
+  if (daemons_ > 1) history_.DaemonsUnheardSince(Steady() - 2 * kLeaseTtl);
+  history_.RunHeard(run, Steady());
 }
 
 void World::Tick() {
