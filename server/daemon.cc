@@ -230,8 +230,9 @@ absl::Status Daemon::OpenStores() {
 
 absl::Status Daemon::StartJobSystem() {
   ASSIGN_OR_RETURN(const std::optional<int64_t> epoch, SourceDateEpoch());
-  ASSIGN_OR_RETURN(
-      usage_, executor::UsageBook::Open(context_.data_dir + "/usage", [] { return absl::Now(); }));
+  ASSIGN_OR_RETURN(usage_,
+                   executor::UsageBook::Open(
+                       context_.data_dir + "/usage", [] { return absl::Now(); }, &metrics_));
   system_ = std::make_unique<JobSystem>(context_, *home_, *fleet_, usage_.get(), epoch);
   sampler_.Add([this](observe::Metrics& metrics) {
     system_->Sample(metrics);

@@ -34,8 +34,9 @@ Usage& Usage::operator+=(const Usage& other) {
 }
 
 absl::StatusOr<std::unique_ptr<UsageBook>> UsageBook::Open(std::string path,
-                                                           std::function<absl::Time()> now) {
-  auto book = std::unique_ptr<UsageBook>(new UsageBook(std::move(path), std::move(now)));
+                                                           std::function<absl::Time()> now,
+                                                           observe::Metrics* metrics) {
+  auto book = std::unique_ptr<UsageBook>(new UsageBook(std::move(path), std::move(now), metrics));
   const MutexLock lock(book->mutex_);
   RETURN_IF_ERROR(book->Read());
   return book;
@@ -68,6 +69,13 @@ void UsageBook::Forget() {
 }
 
 void UsageBook::Add(absl::string_view tenant, const Usage& usage) {
+  metrics_.Add(observe::Metric::kTenantHits, {tenant}, static_cast<double>(usage.cache_hits));
+  metrics_.Add(observe::Metric::kTenantProcessorSeconds, {tenant},
+               static_cast<double>(usage.processor_micros) / 1e6);
+  metrics_.Add(observe::Metric::kTenantUploadedBytes, {tenant},
+               static_cast<double>(usage.uploaded_bytes));
+  metrics_.Add(observe::Metric::kTenantDownloadedBytes, {tenant},
+               static_cast<double>(usage.downloaded_bytes));
   const std::string day = absl::FormatTime("%Y-%m-%d", now_(), absl::UTCTimeZone());
   const MutexLock lock(mutex_);
   days_[day][std::string(tenant)] += usage;

@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "compiler_core/base/mutex.h"
+#include "server/observe/metrics.h"
 
 namespace npuc::executor {
 
@@ -38,9 +39,11 @@ struct Usage {
 // Thread-safe.
 class UsageBook {
  public:
-  // Reads the file. FAILED_PRECONDITION: it is damaged.
+  // Reads the file. FAILED_PRECONDITION: it is damaged. `metrics`, which must outlive the book,
+  // count what comes from now on.
   static absl::StatusOr<std::unique_ptr<UsageBook>> Open(std::string path,
-                                                         std::function<absl::Time()> now);
+                                                         std::function<absl::Time()> now,
+                                                         observe::Metrics* metrics);
 
   void Add(absl::string_view tenant, const Usage& usage);
   // Where something came since the last time.
@@ -57,13 +60,14 @@ class UsageBook {
                         absl::string_view tenant);
 
  private:
-  UsageBook(std::string path, std::function<absl::Time()> now)
-      : path_(std::move(path)), now_(std::move(now)) {}
+  UsageBook(std::string path, std::function<absl::Time()> now, observe::Metrics* metrics)
+      : path_(std::move(path)), now_(std::move(now)), metrics_(*metrics) {}
   absl::Status Read() NPUC_REQUIRES(mutex_);
   void Forget() NPUC_REQUIRES(mutex_);
 
   const std::string path_;
   const std::function<absl::Time()> now_;
+  observe::Metrics& metrics_;
   Mutex mutex_;
   std::map<std::string, std::map<std::string, Usage>> days_ NPUC_GUARDED_BY(mutex_);
   bool is_changed_ NPUC_GUARDED_BY(mutex_) = false;
