@@ -352,14 +352,16 @@ TEST(IntegerSlice, RefusesProductsThatRepeatAlongManyDimensions) {
 TEST(IntegerSlice, RefusesWithTheNode) {
   Net net(1);
   const ValueId x = net.Input({2, 3});
-  const Graph graph = net.Take(net.Add(Op::kRound, {x}));
+  const ValueId one = net.Weight({3}, 0.1);
+  const Graph graph =
+      net.Take(net.Add(Op::kBatchNorm, {x, one, one, one, one}, {{"epsilon", 1.0}}));
   std::mt19937 random(7);
   const QuantPlan plan = PlanByExtrema(graph, {{RandomTensor({2, 3}, 1, random)}}, 8, false);
   Diagnostics diagnostics;
   EXPECT_FALSE(LowerInteger(graph, plan, "m.pb", diagnostics).ok());
   ASSERT_EQ(diagnostics.list().size(), 1);
   EXPECT_THAT(diagnostics.list()[0].ToString(),
-              HasSubstr("(Round): the integer cores have no command for Round"));
+              HasSubstr("(BatchNorm): the integer cores have no command for BatchNorm"));
   QuantPlan without = plan;
   without.values.clear();
   Diagnostics missing;
