@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/config/quant_config.h"
@@ -209,8 +210,11 @@ ModelMetrics MetricsOfCalibration(const IntegerModel& quantized) {
 
 }  // namespace
 
-absl::StatusOr<Labels> ReadLabels(absl::string_view npy) {
-  ASSIGN_OR_RETURN(const NpyArray array, ReadNpy(npy));
+absl::StatusOr<Labels> ReadLabels(absl::string_view file) {
+  const bool is_text = !file.empty() && file.find('\0') == absl::string_view::npos &&
+                       absl::ascii_isprint(static_cast<unsigned char>(file[0]));
+  if (is_text) return LabelsFromCsv(file);
+  ASSIGN_OR_RETURN(const NpyArray array, ReadNpy(file));
   if (array.dtype == DType::kFloat16 || array.dtype == DType::kFloat32 ||
       array.dtype == DType::kFloat64) {
     return absl::InvalidArgumentError(

@@ -14,8 +14,8 @@
 
 namespace npuc {
 
-// Labels of a .npy file of integers. INVALID_ARGUMENT saying what is wrong.
-absl::StatusOr<Labels> ReadLabels(absl::string_view npy);
+// Labels of a .npy file of integers, or of a CSV file. INVALID_ARGUMENT saying what is wrong.
+absl::StatusOr<Labels> ReadLabels(absl::string_view file);
 
 // The metrics that QUANT asks for (cosine, mse and sqnr where it names none), over its `data`, each
 // item run by the float model and, stored as integers, by the simulator on the artifact itself;

@@ -49,6 +49,11 @@ struct Labels {
   std::vector<int64_t> values;
 };
 
+// Labels of a CSV file: a row an item, of integers; shorter rows get -1 behind them. A first line
+// of column names is skipped. Where the first column is a name, rows are taken in the order of
+// names, in which a folder's files are. INVALID_ARGUMENT with the line.
+absl::StatusOr<Labels> LabelsFromCsv(absl::string_view text);
+
 // The figure; sqnr without a difference is infinity. INVALID_ARGUMENT where shapes or labels do not
 // suit the metric, with what would; OUT_OF_RANGE where the values are not finite (of a metric with
 // labels: not numbers), which has no figure.

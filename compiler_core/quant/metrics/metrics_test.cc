@@ -36,6 +36,33 @@ TEST(MetricsTest, LikenessToTheFloatModel) {
   EXPECT_EQ(*Of("cosine", {2}, {0, 0}, {1, 0}, {}), 0);
 }
 
+TEST(LabelCsvTest, RowsOfIntegers) {
+  EXPECT_EQ(LabelsFromCsv("3\n1\n\n2\n")->values, (std::vector<int64_t>{3, 1, 2}));
+  EXPECT_EQ(LabelsFromCsv("3\n1\n")->shape, (std::vector<int64_t>{2}));
+  const absl::StatusOr<Labels> words = LabelsFromCsv("words\r\n1, 2,3\r\n4\r\n");
+  ASSERT_TRUE(words.ok()) << words.status();
+  EXPECT_EQ(words->shape, (std::vector<int64_t>{2, 3}));
+  EXPECT_EQ(words->values, (std::vector<int64_t>{1, 2, 3, 4, -1, -1}));
+}
+
+TEST(LabelCsvTest, NamedRowsStandAsTheFilesOfAFolder) {
+  const absl::StatusOr<Labels> labels = LabelsFromCsv("file,label\nb.png,1\nc.png,2\na.png,7\n");
+  ASSERT_TRUE(labels.ok()) << labels.status();
+  EXPECT_EQ(labels->values, (std::vector<int64_t>{7, 1, 2}));
+}
+
+TEST(LabelCsvTest, SaysWhatIsWrong) {
+  const auto problem = [](absl::string_view text) {
+    return std::string(LabelsFromCsv(text).status().message());
+  };
+  EXPECT_THAT(problem("1\n2.5\n"), HasSubstr("line 2: '2.5' is no integer"));
+  EXPECT_THAT(problem("a.png,1\nb.png,x\n"), HasSubstr("line 2: 'x' is no integer"));
+  EXPECT_THAT(problem("a.png,1\n3\n"), HasSubstr("line 2: some rows begin with a name"));
+  EXPECT_THAT(problem("a.png,1\na.png,2\n"), HasSubstr("'a.png' has two rows"));
+  EXPECT_THAT(problem("file,label\n"), HasSubstr("no row of integers"));
+  EXPECT_THAT(problem(""), HasSubstr("no row of integers"));
+}
+
 // An sqnr of infinity, a label that no score beats: neither is said of what is no number.
 TEST(MetricsTest, GivesNoFigureOfWhatIsNotFinite) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
