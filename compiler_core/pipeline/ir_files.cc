@@ -80,6 +80,7 @@ absl::StatusOr<ModelIr> MakeIrFiles(const CompileRequest& request, IrForm form,
     ASSIGN_OR_RETURN(ir.files, WriteIr(model.graph, model.plan, name, diagnostics));
     if (model.quantized_here) ir.opt_template = std::move(model.opt_template);
     ir.statistics = std::move(model.statistics);
+    ir.numpy_statistics = std::move(model.numpy_statistics);
   }
   RETURN_IF_ERROR(CheckFileSize("the IR's text", compass::PrintDocument(ir.files.document).size(),
                                 compass::kMaxTextBytes, options.model_name, diagnostics));

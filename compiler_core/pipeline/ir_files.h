@@ -21,6 +21,7 @@ struct ModelIr {
   IrFiles files;
   std::string opt_template;  // of a model that is quantized here
   std::string statistics;    // where the options ask for them
+  std::string numpy_statistics;
 };
 
 // A request's model as Compass's IR files, which pass the checker of ir/compass. `name`: their

@@ -295,8 +295,21 @@ class Quantizer {
       StatisticsByName all;
       for (const auto& [id, statistics] : state_.statistics) all[names.at(id)] = statistics;
       result_.statistics = WriteStatistics(all);
+      result_.numpy_statistics = WriteNumpyStatistics(ByNode(), input_.options.histc_bins);
     }
     return CheckStrategies();
+  }
+
+  std::vector<NodeStatistics> ByNode() const {
+    std::vector<NodeStatistics> nodes;
+    for (const Layer& layer : state_.layers) {
+      NodeStatistics node{layer.name, {}};
+      for (const ValueId id : layer.outputs) {
+        node.results.push_back(&state_.statistics.at(state_.SourceOf(id)));
+      }
+      nodes.push_back(std::move(node));
+    }
+    return nodes;
   }
 
   // Samples that are not what the model sees in use: all alike, or far beyond the range that a
@@ -366,6 +379,17 @@ class Quantizer {
                           .file = input_.statistics_name,
                           .fix = "use the file that a compile of this model wrote"});
         continue;
+      }
+      const QuantStrategy& strategy =
+          state_.settings[state_.producer[id.value()]].activation_strategy;
+      const absl::string_view missing = MissingFor(strategy, found->second);
+      if (!missing.empty()) {
+        diagnostics_.Add(
+            {.kind = DiagnosticKind::kStatisticsFile,
+             .message = absl::StrCat("has no ", missing, " of '", Printable(name),
+                                     "', which the strategy ", NameOf(strategy), " reads"),
+             .file = input_.statistics_name,
+             .fix = "add them, or name another strategy"});
       }
       state_.statistics[id] = found->second;
     }

@@ -52,8 +52,10 @@ struct QuantizeResult {
   std::vector<OutputError> outputs;     // one a graph output
   int64_t compared_samples = 0;         // that fidelity and outputs are of
   std::string opt_template;             // opt_template.json
-  std::string statistics;               // with save_statistic_info: the statistics file
-  std::vector<std::string> log;         // what was tried, a line each
+  // With save_statistic_info: the statistics file, and the same as Compass's tools write it.
+  std::string statistics;
+  std::string numpy_statistics;
+  std::vector<std::string> log;  // what was tried, a line each
 };
 
 // Quantizes a float graph: calibrates on samples (or takes their statistics), settles each layer's

@@ -210,6 +210,17 @@ std::optional<ValueRange> RangeOf(const QuantStrategy& strategy, const TensorSta
   return ValueRange{std::min(range.min, 0.0), std::max(range.max, 0.0)};
 }
 
+absl::string_view MissingFor(const QuantStrategy& strategy, const TensorStatistics& statistics) {
+  const StrategyKind kind = strategy.kind;
+  const bool reads_deviation = kind == StrategyKind::kStd || kind == StrategyKind::kAciqGauss ||
+                               kind == StrategyKind::kAciqLaplace;
+  if (reads_deviation && !statistics.has_deviation) return "running_mean and running_std";
+  if (!IsMeasured(strategy) && ReadsHistogram(strategy) && statistics.histogram.empty()) {
+    return "histogram";
+  }
+  return "";
+}
+
 bool ReadsHistogram(const QuantStrategy& strategy) {
   return strategy.kind == StrategyKind::kKld || strategy.kind == StrategyKind::kPercentile ||
          strategy.kind == StrategyKind::kAciqLaplace || IsMeasured(strategy);

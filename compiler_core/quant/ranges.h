@@ -37,6 +37,8 @@ std::optional<ValueRange> RangeOf(const QuantStrategy& strategy, const TensorSta
 
 // Whether RangeOf may need the histogram for it; auto tries every strategy.
 bool ReadsHistogram(const QuantStrategy& strategy);
+// Names the part of `statistics` that the strategy reads and their file lacks; "": none.
+absl::string_view MissingFor(const QuantStrategy& strategy, const TensorStatistics& statistics);
 
 }  // namespace npuc
 

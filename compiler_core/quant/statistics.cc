@@ -147,6 +147,67 @@ bool StreamHistogram::Restore(int exponent, int64_t first, std::vector<uint64_t>
   return true;
 }
 
+bool StreamHistogram::RestoreBins(double low, double high, absl::Span<const float> counts) {
+  constexpr double kMostIndex = 1 << 29;
+  constexpr double kMostCounts = 1099511627776.0;  // of all bins together: 2^40
+  if (counts.empty()) return false;
+  if (!(high > low)) high = low + std::fabs(low / 2) + 1;  // as Compass's optimizer
+  const double step = (high - low) / static_cast<double>(counts.size());
+  double total = 0;
+  for (const float count : counts) {
+    if (!(count >= 0)) return false;
+    total += count;
+  }
+  if (!(total > 0) || !std::isfinite(total) || !std::isfinite(step) || !(step > 0)) return false;
+  int exponent = std::max(std::ilogb(step), kMinExponent);
+  while (std::max(std::fabs(low), std::fabs(high)) >= std::ldexp(kMostIndex, exponent)) ++exponent;
+  const double width = std::ldexp(1.0, exponent);
+  const auto first = static_cast<int64_t>(std::floor(low / width));
+  const auto last = static_cast<int64_t>(std::floor(high / width));
+  std::vector<double> mass(static_cast<size_t>(last - first + 1));
+  for (size_t i = 0; i < counts.size(); ++i) {
+    const double from = low + step * static_cast<double>(i);
+    const double to = from + step;
+    auto bin = std::clamp(static_cast<int64_t>(std::floor(from / width)), first, last);
+    for (; bin <= last && static_cast<double>(bin) * width < to; ++bin) {
+      const double part = std::min(to, static_cast<double>(bin + 1) * width) -
+                          std::max(from, static_cast<double>(bin) * width);
+      mass[static_cast<size_t>(bin - first)] += counts[i] * std::max(part, 0.0) / step;
+    }
+  }
+  std::vector<uint64_t> whole;
+  whole.reserve(mass.size());
+  for (const double m : mass) {
+    whole.push_back(static_cast<uint64_t>(std::nearbyint(m / total * kMostCounts)));
+  }
+  return Restore(exponent, first, std::move(whole));
+}
+
+std::vector<float> StreamHistogram::Bins(double low, double high, int64_t bins) const {
+  if (!(high > low)) high = low + std::fabs(low / 2) + 1;
+  const double step = (high - low) / static_cast<double>(bins);
+  std::vector<double> mass(static_cast<size_t>(bins));
+  const auto bin_of = [&](double x) {
+    const double bin = std::floor((x - low) / step);
+    return static_cast<int64_t>(std::clamp(bin, 0.0, static_cast<double>(bins - 1)));
+  };
+  for (size_t i = 0; i < counts_.size(); ++i) {
+    if (counts_[i] == 0) continue;
+    const double from = this->low(static_cast<int64_t>(i));
+    const double to = from + width();
+    const int64_t last = bin_of(to);
+    for (int64_t bin = bin_of(from); bin <= last; ++bin) {
+      // The outermost bins reach to infinity.
+      const double begin = bin == 0 ? from : low + step * static_cast<double>(bin);
+      const double end = bin == bins - 1 ? to : low + step * static_cast<double>(bin + 1);
+      const double part = std::min(to, end) - std::max(from, begin);
+      mass[static_cast<size_t>(bin)] +=
+          static_cast<double>(counts_[i]) * std::max(part, 0.0) / width();
+    }
+  }
+  return {mass.begin(), mass.end()};
+}
+
 bool StatisticsCollector::Add(absl::Span<const float> values) {
   if (values.empty()) return true;
   if (trim_.has_value()) {

@@ -34,6 +34,11 @@ class StreamHistogram {
   uint64_t total() const;
   // From a statistics file. False where it is no histogram.
   bool Restore(int exponent, int64_t first, std::vector<uint64_t> counts);
+  // From equal bins over [low, high], each one's count spread evenly over the bins here. Any factor
+  // of the counts gives the same. False where they are no histogram.
+  bool RestoreBins(double low, double high, absl::Span<const float> counts);
+  // The counts in so many equal bins over [low, high]; what lies outside is in the outermost ones.
+  std::vector<float> Bins(double low, double high, int64_t bins) const;
 
  private:
   void Cover(float min, float max);
@@ -45,8 +50,8 @@ class StreamHistogram {
   std::vector<uint64_t> counts_;
 };
 
-// What calibration finds out about one tensor. running_*: of a batch, averaged over batches as
-// old * momentum + new * (1 - momentum).
+// What calibration finds out about one tensor; a statistics file may know less. running_*: of a
+// batch, averaged over batches as old * momentum + new * (1 - momentum).
 struct TensorStatistics {
   int64_t batches = 0;
   double extrema_min = 0;
@@ -55,6 +60,7 @@ struct TensorStatistics {
   double running_max = 0;
   double running_mean = 0;
   double running_std = 0;
+  bool has_deviation = true;  // whether running_mean and running_std are known
   StreamHistogram histogram;
 };
 
@@ -90,8 +96,38 @@ class StatisticsCollector {
 // Every number is the shortest decimal that reads back the same.
 using StatisticsByName = std::map<std::string, TensorStatistics>;
 std::string WriteStatistics(const StatisticsByName& statistics);
+// Such a file, or NumPy's dict of nodes of Compass's tools. A tensor has at least a range (extrema
+// or running values; one stands for the other), the rest may be missing.
 // INVALID_ARGUMENT saying what is wrong, with the tensor.
-absl::StatusOr<StatisticsByName> ReadStatistics(absl::string_view text);
+absl::StatusOr<StatisticsByName> ReadStatistics(absl::string_view file);
+
+// A layer's results in their order.
+struct NodeStatistics {
+  std::string name;
+  std::vector<const TensorStatistics*> results;
+};
+// Compass's own form: {node: {tensor: {"extrema_min": ...}}} as numpy.save writes it, histograms of
+// `bins` bins over [running_min, running_max]. The tensors' names are node_0, node_1 ...
+// Source: shared/guides/compass-guide.txt, 2.1; Compass_Optimizer, save_statistic_info.
+std::string WriteNumpyStatistics(const std::vector<NodeStatistics>& nodes, int64_t bins);
+
+// The statistics of a tensor in a file, where any may be missing. For the two readers.
+struct FoundStatistics {
+  std::optional<double> extrema_min, extrema_max, running_min, running_max, running_mean,
+      running_std;
+};
+struct StatisticField {
+  const char* name;
+  double TensorStatistics::*member;
+  std::optional<double> FoundStatistics::*found;
+  bool of_deviation = false;
+};
+absl::Span<const StatisticField> StatisticFields();
+// Fills the numbers of `statistics`. INVALID_ARGUMENT without a range, or where it is none.
+absl::Status TakeFound(const std::string& tensor, const FoundStatistics& found,
+                       TensorStatistics& statistics);
+absl::Status WrongStatistics(absl::string_view tensor, absl::string_view what);
+absl::StatusOr<StatisticsByName> ReadNumpyStatistics(absl::string_view file);
 inline constexpr size_t kMaxStatisticsBytes = 64 << 20;
 
 }  // namespace npuc

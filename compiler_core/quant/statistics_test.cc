@@ -210,6 +210,61 @@ TEST(StatisticsFileTest, ReadsWhatItWrites) {
   }
 }
 
+// A histogram of Compass's form gives the same counts, bin by bin, behind a way there and back.
+TEST(StatisticsFileTest, HistogramsOfEqualBinsGoBothWays) {
+  const std::vector<float> counts = {4, 0, 7, 1, 0.5, 3, 9, 2, 0, 1};
+  for (const auto& [low, high] :
+       {std::pair{-1.0, 3.0}, {0.0, 0.37}, {1e4, 1.3e4}, {-7e-3, -1e-3}}) {
+    StreamHistogram histogram;
+    ASSERT_TRUE(histogram.RestoreBins(low, high, counts));
+    const std::vector<float> back = histogram.Bins(low, high, 10);
+    double total = 0;
+    for (const float count : back) total += count;
+    for (size_t i = 0; i < counts.size(); ++i) {
+      // A bin here may reach over a border by all of its width, a tenth to a twentieth of a count.
+      EXPECT_NEAR(back[i] / total * 27.5, counts[i], 5) << i;
+    }
+    const std::vector<float> halves = histogram.Bins(low, (low + high) / 2, 2);
+    EXPECT_NEAR((halves[0] + halves[1]) / total, 1, 1e-6);
+  }
+  StreamHistogram none;
+  EXPECT_FALSE(none.RestoreBins(0, 1, {0, 0}));
+  EXPECT_FALSE(none.RestoreBins(0, 1, {1, -1}));
+  EXPECT_FALSE(none.RestoreBins(0, HUGE_VAL, {1, 1}));
+}
+
+TEST(StatisticsFileTest, NumpysFormGoesBothWays) {
+  const TensorStatistics a = StatisticsOf(Normals(4000, 6));
+  const TensorStatistics b = StatisticsOf({0, 0.5, 2});
+  const std::string file = WriteNumpyStatistics({{"x", {&a, &b}}, {"y:0", {&b}}}, 2048);
+  const absl::StatusOr<StatisticsByName> back = ReadStatistics(file);
+  ASSERT_TRUE(back.ok()) << back.status();
+  ASSERT_EQ(back->size(), 3u);
+  const TensorStatistics& x = back->at("x");
+  EXPECT_EQ(x.extrema_min, a.extrema_min);
+  EXPECT_EQ(x.running_max, a.running_max);
+  EXPECT_EQ(x.running_std, a.running_std);
+  EXPECT_EQ(back->at("x:1").extrema_max, 2);
+  EXPECT_EQ(back->at("y:0").extrema_max, 2);
+  const auto range = [](const TensorStatistics& s) {
+    return *RangeOf({QuantStrategy::Kind::kKld, 0}, s, 8, std::nullopt);
+  };
+  EXPECT_NEAR(range(x).max, range(a).max, 0.02 * range(a).max);
+}
+
+TEST(StatisticsFileTest, AFileMayKnowLess) {
+  const absl::StatusOr<StatisticsByName> some =
+      ReadStatistics(R"({"a": {"running_min": -1, "running_max": 2, "batches": 1}})");
+  ASSERT_TRUE(some.ok()) << some.status();
+  const TensorStatistics& a = some->at("a");
+  EXPECT_EQ(a.extrema_max, 2);
+  EXPECT_FALSE(a.has_deviation);
+  EXPECT_EQ(MissingFor(*QuantStrategyFromName("mean"), a), "");
+  EXPECT_EQ(MissingFor(*QuantStrategyFromName("3std"), a), "running_mean and running_std");
+  EXPECT_EQ(MissingFor(*QuantStrategyFromName("KLD"), a), "histogram");
+  EXPECT_EQ(ReadStatistics(WriteStatistics(*some))->at("a").running_min, -1);
+}
+
 TEST(QuantStrategyTest, NamesGoBothWays) {
   for (const char* name : {"mean", "extrema", "3std", "KLD", "in_ir", "0.9999percentile",
                            "aciq_laplace", "aciq_gauss", "auto", "2.5std"}) {

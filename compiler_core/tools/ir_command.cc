@@ -75,7 +75,8 @@ absl::Status WriteIrFiles(const ModelIr& ir, const IrPlace& place, Json& list) {
       {absl::StrCat(place.name, ".txt"), compass::PrintDocument(ir.files.document)},
       {absl::StrCat(place.name, ".bin"), ir.files.bin},
       {"opt_template.json", ir.opt_template},
-      {"statistics.json", ir.statistics}};
+      {"statistics.json", ir.statistics},
+      {absl::StrCat(place.name, "_statistic_info.npy"), ir.numpy_statistics}};
   for (const auto& [name, bytes] : parts) {
     if (bytes.empty() && !absl::EndsWith(name, ".bin")) continue;
     const std::string path = (std::filesystem::path(place.folder) / name).string();

@@ -244,6 +244,7 @@ class Maker {
                         .compared_samples = result.compared_samples,
                         .opt_template = std::move(result.opt_template),
                         .statistics = std::move(result.statistics),
+                        .numpy_statistics = std::move(result.numpy_statistics),
                         .log = std::move(result.log)};
   }
 

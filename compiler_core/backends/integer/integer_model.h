@@ -27,6 +27,7 @@ struct IntegerModel {
   int64_t compared_samples = 0;
   std::string opt_template = {};
   std::string statistics = {};  // empty where the options do not ask for them
+  std::string numpy_statistics = {};
   std::vector<std::string> log = {};
 };
 

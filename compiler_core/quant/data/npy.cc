@@ -101,7 +101,7 @@ void ConvertHalf(const char* bytes, std::vector<float>& out) {
 
 }  // namespace
 
-absl::StatusOr<NpyHeader> ReadNpyHeader(absl::string_view file, int64_t file_bytes) {
+absl::StatusOr<NpyStart> ReadNpyStart(absl::string_view file) {
   if (!absl::StartsWith(file, kMagic) || file.size() < 10) return Invalid("no NUMPY at its start");
   const auto byte = [file](size_t i) { return static_cast<size_t>(static_cast<uint8_t>(file[i])); };
   const size_t version = byte(6);
@@ -111,7 +111,12 @@ absl::StatusOr<NpyHeader> ReadNpyHeader(absl::string_view file, int64_t file_byt
   size_t header_bytes = byte(8) | byte(9) << 8;
   if (version == 2) header_bytes |= byte(10) << 16 | byte(11) << 24;
   if (header_bytes > file.size() - start) return Invalid("it ends within its header");
-  const absl::string_view dictionary = file.substr(start, header_bytes);
+  return NpyStart{file.substr(start, header_bytes), start + header_bytes};
+}
+
+absl::StatusOr<NpyHeader> ReadNpyHeader(absl::string_view file, int64_t file_bytes) {
+  ASSIGN_OR_RETURN(const NpyStart start, ReadNpyStart(file));
+  const absl::string_view dictionary = start.dictionary;
   NpyHeader header;
   ASSIGN_OR_RETURN(const absl::string_view type, ValueOf(dictionary, "descr", "'", '\''));
   ASSIGN_OR_RETURN(header.dtype, ParseType(type));
@@ -122,7 +127,7 @@ absl::StatusOr<NpyHeader> ReadNpyHeader(absl::string_view file, int64_t file_byt
   if (order_text != "False" && !(order_text == "True" && header.shape.size() < 2)) {
     return Invalid("it is in Fortran order; save it with numpy.ascontiguousarray");
   }
-  header.data_offset = static_cast<int64_t>(start + header_bytes);
+  header.data_offset = static_cast<int64_t>(start.data_offset);
   const int64_t data = file_bytes - header.data_offset;
   const int64_t expected = ElementCount(header.shape) * SizeOf(header.dtype);
   if (data != expected) {

@@ -28,6 +28,13 @@ struct NpyHeader {
   std::vector<int64_t> shape;
   int64_t data_offset = 0;
 };
+// The dictionary literal at the start of a .npy file, and where the data begins. INVALID_ARGUMENT.
+struct NpyStart {
+  absl::string_view dictionary;
+  size_t data_offset = 0;
+};
+absl::StatusOr<NpyStart> ReadNpyStart(absl::string_view file);
+
 // Header of at most this many bytes are read, so this many from the start of a file suffice.
 inline constexpr int64_t kMaxNpyHeaderBytes = 1 << 16;
 // Reads the header alone from `start`, the first bytes of a file of file_bytes; the file must have

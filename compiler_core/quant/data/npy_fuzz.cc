@@ -9,6 +9,7 @@
 #include "compiler_core/base/byte_source.h"
 #include "compiler_core/ir/graph/graph.h"
 #include "compiler_core/quant/data/npy.h"
+#include "compiler_core/quant/data/numpy_pickle.h"
 #include "compiler_core/quant/data/sample_set.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -20,6 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   (void)npuc::ReadArchive(bytes, int64_t{1} << 22);
   (void)npuc::ReadNumbers(bytes);
+  (void)npuc::ReadNumpyPickle(bytes);
   npuc::Graph graph;
   graph.AddInput("x", {npuc::DType::kFloat32, {2, 3}});
   const absl::StatusOr<npuc::SampleSet> set =
