@@ -34,6 +34,7 @@ CORES = ("GRUS", "X2_1204", "APUS")
 WORDS = ("compiles", "differs", "refused", "WRONG")
 TIMEOUT_SECONDS = 900
 SAMPLES = 8
+LARGEST_INDEX = 3  # of a table that may have as few rows
 # float16 has 11 bits; eight bits leave about two digits of a result. GRUS and APUS compute a net of
 # integers without its rounding, which `npuc reference` has.
 LEAST_COSINE = {"GRUS": 0.999, "X2_1204": 0.9, "APUS": 0.99}
@@ -87,22 +88,27 @@ def stated_inputs(model):
 
 
 def ports_of(model, text):
-    """[(name, shape)] of the INPUT_OPS of a config, or of the model where the config has none since
-    it cannot write a name."""
+    """[(name, shape, type)] of the INPUT_OPS of a config, or of the model where the config has none
+    since it cannot write a name."""
     block = re.search(r"^INPUT_OPS:\n((?:  .*\n)+)", text, re.M)
     if not block:
-        return [(facts["name"], facts["shape"]) for facts in stated_inputs(model)]
-    return [(name.strip("\"'"), [int(d) for d in dims.split(",") if d.strip()])
-            for name, dims in re.findall(r"^  (.+): \[([\d, ]*)\]", block[1], re.M)]
+        return [(facts["name"], facts["shape"], "float32") for facts in stated_inputs(model)]
+    return [(name.strip("\"'"), [int(d) for d in dims.split(",") if d.strip()], dtype)
+            for name, dims, dtype in
+            re.findall(r"^  (.+): \[([\d, ]*)\](?:  # (\w+))?", block[1], re.M)]
 
 
-def values_of(model, name, shape, random):
-    """Seeded values of an input: all that an integer with a scale can be, else uniform ones."""
+def values_of(model, name, shape, dtype, random):
+    """Seeded values of an input: all that an integer with a scale can be, indices where it is one
+    without, else uniform ones."""
     for facts in stated_inputs(model):
         if facts["scale"] > 0 and facts["name"] == name:
             info = np.iinfo(facts["dtype"])
             stored = random.integers(info.min, info.max, shape, endpoint=True)
             return wild_judges.real(stored, facts)
+    if re.match("u?int|bool", dtype):
+        return random.integers(0, 1 if dtype == "bool" else LARGEST_INDEX, shape,
+                               endpoint=True).astype(np.float32)
     return random.uniform(-1, 1, shape).astype(np.float32)
 
 
@@ -113,9 +119,9 @@ def inputs_of(model, text, folder):
     random = np.random.default_rng(7)
     if not ports or (len(ports) > 1 and "FRAMEWORK: PT" in text):
         return ["--input", "random:3"]
-    for i, (name, shape) in enumerate(ports):
+    for i, (name, shape, dtype) in enumerate(ports):
         path = os.path.join(folder, f"input_{i}.npy")
-        np.save(path, values_of(model, name, shape, random))
+        np.save(path, values_of(model, name, shape, dtype, random))
         arguments += ["--input", path if len(ports) == 1 else f"{name}={path}"]
     return arguments
 
@@ -131,8 +137,8 @@ def add_samples(config, model, folder):
     random, arguments = np.random.default_rng(5), []
     ports = ports_of(model, text)
     asked = re.findall(r"(\S.*): (samples\S*\.npy)   #", template.group(0))
-    for (stated, shape), (port, name) in zip(ports, asked):
-        values = values_of(model, stated, [SAMPLES + 1] + shape, random)
+    for (stated, shape, dtype), (port, name) in zip(ports, asked):
+        values = values_of(model, stated, [SAMPLES + 1] + shape, dtype, random)
         np.save(os.path.join(folder, name), values[1:].reshape([-1] + shape[1:]))
         path = os.path.join(folder, "one_" + name)
         np.save(path, values[0])
