@@ -71,6 +71,8 @@ test_packages=(
   iproute2
   python3-grpcio               # the Python example
   python3-protobuf             # proto/make_openapi.py
+  python3-setuptools           # makes the Python client's wheel
+  python3-wheel
   chromium                     # drives the dashboard
   postgresql-15                # a server of the tests' own; they are skipped without it
 )

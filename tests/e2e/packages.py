@@ -2,9 +2,9 @@
 
     run_e2e.py packages
 
-cpack makes npucd and npuc from the programs of this build. The system is this one's files below an
-overlay, which takes every change and goes with the suite; needs root, and a kernel that mounts
-overlays. In it: install; the config checked and the daemon started by it as its user; the sample
+cpack makes npucd, npuc and python3-npuc from the programs of this build. The system is this one's
+files below an overlay, which takes every change and goes with the suite; needs root, and a kernel
+that mounts overlays. In it: install; the config checked and the daemon started by it as its user; the sample
 compiled by one command; an upgrade keeps an edited config; a removal keeps data; a purge leaves
 nothing.
 """
@@ -23,14 +23,15 @@ VERSIONS = ("0.1.0", "0.1.1")
 
 
 def packages(folder, version):
-    """Builds both packages; returns their files."""
+    """Builds the packages; returns their files."""
     where = os.path.join(folder, version)
     harness.run("cpack", "--config", os.path.join(BUILD, "CPackConfig.cmake"), "-B", where,
-                "-D", "CPACK_COMPONENTS_ALL=server;tools", "-D", f"CPACK_PACKAGE_VERSION={version}",
+                "-D", "CPACK_COMPONENTS_ALL=server;tools;python",
+                "-D", f"CPACK_PACKAGE_VERSION={version}",
                 timeout=600)
     found = sorted(glob.glob(os.path.join(where, "*.deb")))
     names = [os.path.basename(path).split("_")[0] for path in found]
-    harness.check(names == ["npuc", "npucd"], f"packages: {found}")
+    harness.check(names == ["npuc", "npucd", "python3-npuc"], f"packages: {found}")
     return found
 
 
@@ -106,6 +107,9 @@ def installed(system):
                   f"/var/lib/npuc belongs to {data.st_uid}, mode {data.st_mode:o}")
     said = system.run("npucd", "--config", "/etc/npuc/npucd.yaml", "--check-config").stdout
     harness.check("would do" in said, said)
+    said = system.run("/usr/bin/python3", "-c",
+                      "import npuc; npuc.Client('127.0.0.1:1'); print(npuc.run)").stdout
+    harness.check("function run" in said, f"python3-npuc: {said}")
     page = system.read("/usr/share/man/man8/npucd.8")
     for option in ("\\-\\-backup DIR", "\\-\\-config FILE", "\\-\\-listen HOST:PORT"):
         harness.check(option in page, f"npucd(8) lacks {option}")
@@ -175,7 +179,7 @@ def lifecycle(system, old, new):
     harness.check(os.path.exists(system.path("/var/lib/npuc/jobs")), "a removal took the data")
     harness.check(os.path.exists(system.path("/etc/npuc/npucd.yaml")), "a removal took the config")
     harness.check(not os.path.exists(system.path("/usr/bin/npucd")), "a removal left the program")
-    system.run("dpkg", "--purge", "npucd", "npuc")
+    system.run("dpkg", "--purge", "npucd", "python3-npuc", "npuc")
     for path in ("/var/lib/npuc", "/etc/npuc", "/usr/bin/npuc", "/usr/share/npuc",
                  "/usr/lib/systemd/system/npucd.service"):
         harness.check(not os.path.exists(system.path(path)), f"a purge left {path}")

@@ -7,7 +7,7 @@
                                          models [NAME...], example_nets, sample,
                                          histograms, conv_keys, torch [-v] [NAME...], service,
                                          service_e2e, tenants, onnx_backend [-v] [CASE...],
-                                        report, farm, client_library,
+                                        report, farm, client_library, python_client,
                                         cluster [--long] [--seed N],
                                         uploads [--long] [--seed N], http_api, inspections,
                                         operator_actions, backup, packages,
@@ -48,7 +48,7 @@ import harness  # noqa: E402
 
 SUITES = ("first_minute", "tf_graphs", "mnist", "vendor_headers", "vendor_frames", "models",
           "example_nets", "sample", "histograms", "conv_keys", "torch", "service", "service_e2e",
-          "tenants", "onnx_backend", "report", "farm", "client_library", "cluster",
+          "tenants", "onnx_backend", "report", "farm", "client_library", "python_client", "cluster",
           "uploads", "http_api",
           "inspections", "operator_actions", "backup", "packages",
           "dashboard", "tflite", "int8_models", "qdq", "torch_quantized", "advice", "apus",

@@ -649,9 +649,8 @@ void World::CancelOne() {
   if (!other.empty()) service().Cancel(other, "its flight was cancelled").IgnoreError();
 }
 
-// A run that is silent for long may be taken, also where it is heard of again.
 void World::Heard(int run) {
-  if (daemons_ > 1) history_.DaemonsUnheardSince(Steady() - 2 * kLeaseTtl);
+  if (daemons_ > 1) history_.DaemonsUnheardSince(Steady() - 2 * kLeaseTtl);  // it may be taken
   history_.RunHeard(run, Steady());
 }
 
