@@ -35,11 +35,15 @@ class BoxPlan::Maker {
     for (const PortTensor& output : outputs_) {
       plan_.outputs_.emplace_back(output.name, output.shape);
     }
-    const BoxSettings& settings = plan_.settings_;
-    for (const BoxHead& head : settings.heads) AddHead(head);
-    if (settings.kind != BoxKind::kSsd) return;
+    BoxSettings& settings = plan_.settings_;
+    if (settings.heads.empty() && !settings.preset.empty()) TakePreset();
+    for (const BoxHead& head : settings.heads) {
+      settings.kind == BoxKind::kRpn ? AddRegions(head) : AddHead(head);
+    }
+    if (settings.kind != BoxKind::kSsd && settings.kind != BoxKind::kRcnn) return;
     plan_.location_ = FindOutput(settings.location);
     plan_.confidence_ = FindOutput(settings.confidence);
+    if (settings.kind == BoxKind::kRcnn) return CountRegions();
     plan_.priors_ = PriorsOf(settings);
     const int64_t priors = PriorCount(settings);
     ExpectElements(plan_.location_, 4 * priors);
@@ -70,6 +74,15 @@ class BoxPlan::Maker {
     return -1;
   }
 
+  void CountRegions() {
+    if (plan_.location_ < 0 || plan_.confidence_ < 0) return;
+    const int64_t classes = plan_.settings_.classes;
+    const int64_t scores = ElementCount(outputs_[static_cast<size_t>(plan_.confidence_)].shape);
+    plan_.region_count_ = scores / classes;
+    ExpectElements(plan_.confidence_, plan_.region_count_ * classes);
+    ExpectElements(plan_.location_, 4 * plan_.region_count_ * classes);
+  }
+
   void ExpectElements(int output, int64_t count) {
     if (output < 0) return;
     const PortTensor& port = outputs_[static_cast<size_t>(output)];
@@ -80,6 +93,81 @@ class BoxPlan::Maker {
         "write the priors and classes of the model, and the output behind its reshapes");
   }
 
+  // An output as an image: its size, and the steps between neighbours in elements.
+  struct Image {
+    int rows = 0;
+    int columns = 0;
+    int channel_step = 0;
+    int row_step = 0;
+    int column_step = 0;
+  };
+  // nullopt: it has another number of channels, or no rows and columns.
+  std::optional<Image> ImageOf(int output, int64_t channels) const {
+    const Shape& shape = outputs_[static_cast<size_t>(output)].shape;
+    const bool is_image = shape.size() == 4 && shape[0] == 1;
+    const bool is_first = is_image && shape[1] == channels;
+    if (!is_image || (!is_first && shape[3] != channels) ||
+        (is_first && shape[3] == channels && shape[1] != shape[2])) {
+      return std::nullopt;
+    }
+    Image image;
+    image.rows = static_cast<int>(shape[is_first ? 2 : 1]);
+    image.columns = static_cast<int>(shape[is_first ? 3 : 2]);
+    image.channel_step = is_first ? image.rows * image.columns : 1;
+    image.column_step = is_first ? 1 : static_cast<int>(channels);
+    image.row_step = image.columns * image.column_step;
+    return image;
+  }
+
+  void ReportNoImage(int output, absl::string_view what, int64_t channels) {
+    const PortTensor& port = outputs_[static_cast<size_t>(output)];
+    Report(
+        absl::StrCat("output '", Printable(port.name, 80), "' is ", ShapeToString(port.shape), "; ",
+                     what, " make ", channels,
+                     " channels, as [1, channels, rows, columns] or [1, rows, columns, channels]"),
+        "write the anchors and classes of the model, and the output of its last convolution");
+  }
+
+  // The model's outputs as heads, from the one with the fewest cells on.
+  void TakePreset() {
+    BoxSettings& settings = plan_.settings_;
+    std::vector<const PortTensor*> images;
+    for (const PortTensor& output : outputs_) {
+      if (output.shape.size() == 4) images.push_back(&output);
+    }
+    if (images.size() != settings.preset.size()) {
+      return Report(absl::StrCat("the type has ", settings.preset.size(),
+                                 " outputs that are images, and the model ", images.size()),
+                    "end the model behind its last convolutions with OUTPUT_OPS, or write heads");
+    }
+    std::stable_sort(images.begin(), images.end(), [](const PortTensor* a, const PortTensor* b) {
+      return ElementCount(a->shape) < ElementCount(b->shape);
+    });
+    for (size_t i = 0; i < images.size(); ++i) {
+      settings.heads.push_back({.output = images[i]->name, .anchors = settings.preset[i]});
+    }
+    settings.preset.clear();
+    if (settings.classes == 0) settings.classes = ClassesOf(images[0]->shape, settings.heads[0]);
+  }
+
+  // The number of classes that the channels of an output make; at least 1.
+  static int64_t ClassesOf(const Shape& shape, const BoxHead& head) {
+    const auto anchors = static_cast<int64_t>(head.anchors.size() / 2);
+    // Channels first or last: the two of rows and columns are alike, or channels are the most.
+    const int64_t channels = shape[2] == shape[3]   ? shape[1]
+                             : shape[1] == shape[2] ? shape[3]
+                                                    : std::max(shape[1], shape[3]);
+    return std::max<int64_t>(channels / anchors - 5, 1);
+  }
+
+  static void Place(const Image& image, Head& to) {
+    to.rows = image.rows;
+    to.columns = image.columns;
+    to.channel_step = image.channel_step;
+    to.row_step = image.row_step;
+    to.column_step = image.column_step;
+  }
+
   void AddHead(const BoxHead& head) {
     const BoxSettings& settings = plan_.settings_;
     Head to;
@@ -88,23 +176,42 @@ class BoxPlan::Maker {
     const bool is_free = settings.kind == BoxKind::kYolo8;
     if (!is_free) to.anchors = static_cast<int>(head.anchors.size() / 2);
     const int64_t channels = to.anchors * (settings.classes + (is_free ? 4 * kBoxesBins : 5));
-    const Shape& shape = outputs_[static_cast<size_t>(to.output)].shape;
-    const bool is_image = shape.size() == 4 && shape[0] == 1;
-    const bool is_first = is_image && shape[1] == channels;
-    if (!is_image || (!is_first && shape[3] != channels) ||
-        (is_first && shape[3] == channels && shape[1] != shape[2])) {
-      return Report(
-          absl::StrCat(
-              "output '", Printable(head.output, 80), "' is ", ShapeToString(shape), "; ",
-              to.anchors, " anchors and ", settings.classes, " classes make ", channels,
-              " channels, as [1, channels, rows, columns] or [1, rows, columns, channels]"),
-          "write the anchors and classes of the model, and the output of its last convolution");
+    const std::optional<Image> image = ImageOf(to.output, channels);
+    if (!image.has_value()) {
+      return ReportNoImage(to.output,
+                           absl::StrCat(to.anchors, " anchors and ", settings.classes, " classes"),
+                           channels);
     }
-    to.rows = static_cast<int>(shape[is_first ? 2 : 1]);
-    to.columns = static_cast<int>(shape[is_first ? 3 : 2]);
-    to.channel_step = is_first ? to.rows * to.columns : 1;
-    to.column_step = is_first ? 1 : static_cast<int>(channels);
-    to.row_step = to.columns * to.column_step;
+    Place(*image, to);
+    to.xy_scale = static_cast<float>(head.xy_scale > 0 ? head.xy_scale : settings.xy_scale);
+    for (size_t i = 0; i < head.anchors.size(); ++i) to.sizes.push_back(Part(head, to, i));
+    plan_.heads_.push_back(std::move(to));
+  }
+
+  void AddRegions(const BoxHead& head) {
+    Head to;
+    to.output = FindOutput(head.output);
+    to.deltas = FindOutput(head.deltas);
+    if (to.output < 0 || to.deltas < 0) return;
+    to.anchors = static_cast<int>(head.anchors.size() / 2);
+    const std::string what = absl::StrCat(to.anchors, " anchors");
+    const std::optional<Image> scores = ImageOf(to.output, int64_t{2} * to.anchors);
+    if (!scores.has_value()) return ReportNoImage(to.output, what, int64_t{2} * to.anchors);
+    const std::optional<Image> deltas = ImageOf(to.deltas, int64_t{4} * to.anchors);
+    if (!deltas.has_value() || deltas->rows != scores->rows || deltas->columns != scores->columns) {
+      return ReportNoImage(to.deltas,
+                           absl::StrCat("beside ", scores->rows, " rows and ", scores->columns,
+                                        " columns of scores ", what),
+                           int64_t{4} * to.anchors);
+    }
+    Place(*scores, to);
+    to.delta_channel_step = deltas->channel_step;
+    to.delta_row_step = deltas->row_step;
+    to.delta_column_step = deltas->column_step;
+    const auto height = static_cast<double>(plan_.settings_.image_size[0]);
+    const auto width = static_cast<double>(plan_.settings_.image_size[1]);
+    to.places = {static_cast<float>(head.offset / width), static_cast<float>(head.offset / height),
+                 static_cast<float>(head.stride / width), static_cast<float>(head.stride / height)};
     for (size_t i = 0; i < head.anchors.size(); ++i) to.sizes.push_back(Part(head, to, i));
     plan_.heads_.push_back(std::move(to));
   }
@@ -124,6 +231,12 @@ class BoxPlan::Maker {
   absl::string_view file_;
   Diagnostics& diagnostics_;
 };
+
+int FirstClass(const BoxSettings& settings) { return settings.background ? 1 : 0; }
+
+int LabelShift(const BoxSettings& settings) {
+  return static_cast<int>(settings.first_label) - FirstClass(settings);
+}
 
 std::string BoxCodeName(absl::string_view model) {
   const std::string name = AsIdentifier(model);
@@ -146,23 +259,31 @@ std::vector<DetectedBox> BoxPlan::Decode(absl::Span<const float* const> outputs)
   std::vector<boxes_head> heads;
   for (const Head& head : heads_) {
     heads.push_back({head.output, head.anchors, head.rows, head.columns, head.channel_step,
-                     head.row_step, head.column_step, head.sizes.data()});
+                     head.row_step, head.column_step, head.sizes.data(), head.xy_scale, head.deltas,
+                     head.delta_channel_step, head.delta_row_step, head.delta_column_step,
+                     head.places[0], head.places[1], head.places[2], head.places[3]});
   }
   const auto number = [](int64_t value) { return static_cast<int>(value); };
-  boxes_plan plan = {number(static_cast<int64_t>(settings_.kind)),
-                     number(settings_.classes),
-                     number(static_cast<int64_t>(heads.size())),
-                     heads.data(),
-                     location_,
-                     confidence_,
-                     number(static_cast<int64_t>(priors_.size() / 4)),
-                     priors_.data(),
-                     {},
-                     static_cast<float>(settings_.xy_scale),
-                     static_cast<float>(settings_.obj_threshold),
-                     static_cast<float>(settings_.iou_threshold),
-                     number(settings_.max_candidates),
-                     number(settings_.max_box_num)};
+  boxes_plan plan = {
+      number(static_cast<int64_t>(settings_.kind)),
+      number(settings_.classes),
+      number(static_cast<int64_t>(heads.size())),
+      heads.data(),
+      location_,
+      confidence_,
+      number(region_count_ > 0 ? region_count_ : static_cast<int64_t>(priors_.size() / 4)),
+      priors_.data(),
+      {},
+      settings_.rows_first ? 1 : 0,
+      FirstClass(settings_),
+      LabelShift(settings_),
+      settings_.best_class_only ? 1 : 0,
+      settings_.across_classes ? 1 : 0,
+      number(static_cast<int64_t>(outputs_.size())),
+      static_cast<float>(settings_.obj_threshold),
+      static_cast<float>(settings_.iou_threshold),
+      number(settings_.max_candidates),
+      number(settings_.max_box_num)};
   for (size_t i = 0; i < 4; ++i) plan.variance[i] = static_cast<float>(settings_.variances[i]);
   std::vector<DetectedBox> boxes(static_cast<size_t>(settings_.max_candidates));
   boxes.resize(static_cast<size_t>(boxes_decode(&plan, outputs.data(), boxes.data())));

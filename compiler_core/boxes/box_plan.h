@@ -1,6 +1,7 @@
 #ifndef NPUC_COMPILER_CORE_BOXES_BOX_PLAN_H_
 #define NPUC_COMPILER_CORE_BOXES_BOX_PLAN_H_
 
+#include <array>
 #include <optional>
 #include <string>
 #include <utility>
@@ -29,8 +30,13 @@ class BoxPlan {
                                      absl::string_view file, Diagnostics& diagnostics);
 
   // The boxes of one item, best first. outputs: floats of each output of the model, in its order,
-  // as many as its shape says.
+  // as many as its shape says. Of RCNN one array more: the corners of region_count() regions, as
+  // parts of the picture, four numbers each; a region without an area is none.
   std::vector<DetectedBox> Decode(absl::Span<const float* const> outputs) const;
+
+  int64_t region_count() const { return region_count_; }
+  // The settings, with all that was found out of the outputs.
+  const BoxSettings& settings() const { return settings_; }
 
   // The two files. `name` begins with a letter and is a C identifier: they are NAME_boxes.h and
   // NAME_boxes.c.
@@ -48,6 +54,12 @@ class BoxPlan {
     int row_step = 0;
     int column_step = 0;
     std::vector<float> sizes = {};
+    float xy_scale = 1;
+    int deltas = 0;
+    int delta_channel_step = 0;
+    int delta_row_step = 0;
+    int delta_column_step = 0;
+    std::array<float, 4> places = {0, 0, 0, 0};  // first_x, first_y, step_x, step_y
   };
 
   class Maker;
@@ -58,7 +70,13 @@ class BoxPlan {
   int location_ = 0;
   int confidence_ = 0;
   std::vector<float> priors_;
+  int64_t region_count_ = 0;
 };
+
+// The first of an SSD's scores that is no background's, and the way from a class's place among them
+// to its number.
+int FirstClass(const BoxSettings& settings);
+int LabelShift(const BoxSettings& settings);
 
 // The name of a plan's files for a model of such a name: a C identifier.
 std::string BoxCodeName(absl::string_view model);

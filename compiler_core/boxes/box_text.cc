@@ -41,6 +41,10 @@ std::string BoxPlan::HeaderText(absl::string_view name) const {
     absl::StrAppend(&outputs, "     ", i, ": ", InComment(outputs_[i].first), " ",
                     ShapeToString(outputs_[i].second), "\n");
   }
+  if (region_count_ > 0) {
+    absl::StrAppend(&outputs, "     ", outputs_.size(), ": ", region_count_,
+                    " regions, x0, y0, x1, y1 as parts of the picture; of size 0: none\n");
+  }
   return absl::StrCat(
       "/* Decodes the boxes of a detector. Made by npuc. */\n#ifndef ", upper, "_BOXES_H\n#define ",
       upper, "_BOXES_H\n\n", kBoxType, "\n#define ", upper, "_BOXES_ROOM ",
@@ -64,7 +68,11 @@ std::string BoxPlan::SourceText(absl::string_view name) const {
     }
     heads.push_back(absl::StrCat("    {", head.output, ", ", head.anchors, ", ", head.rows, ", ",
                                  head.columns, ", ", head.channel_step, ", ", head.row_step, ", ",
-                                 head.column_step, ", ", sizes, "},\n"));
+                                 head.column_step, ", ", sizes, ", ", Number(head.xy_scale), ", ",
+                                 head.deltas, ", ", head.delta_channel_step, ", ",
+                                 head.delta_row_step, ", ", head.delta_column_step, ", ",
+                                 Number(head.places[0]), ", ", Number(head.places[1]), ", ",
+                                 Number(head.places[2]), ", ", Number(head.places[3]), "},\n"));
   }
   if (!heads.empty()) {
     absl::StrAppend(&text, "static const struct boxes_head boxes_heads[] = {\n",
@@ -76,11 +84,14 @@ std::string BoxPlan::SourceText(absl::string_view name) const {
   absl::StrAppend(&text, "static const struct boxes_plan boxes_settings = {\n    ",
                   static_cast<int>(settings_.kind), ", ", settings_.classes, ", ", heads_.size(),
                   ", ", heads.empty() ? "0" : "boxes_heads", ",\n    ", location_, ", ",
-                  confidence_, ", ", priors_.size() / 4, ", ",
+                  confidence_, ", ",
+                  region_count_ > 0 ? static_cast<size_t>(region_count_) : priors_.size() / 4, ", ",
                   priors_.empty() ? "0" : "boxes_priors", ", {", absl::StrJoin(variances, ", "),
-                  "},\n    ", Number(settings_.xy_scale), ", ", Number(settings_.obj_threshold),
-                  ", ", Number(settings_.iou_threshold), ", ", settings_.max_candidates, ", ",
-                  settings_.max_box_num, "};\n");
+                  "},\n    ", settings_.rows_first ? 1 : 0, ", ", FirstClass(settings_), ", ",
+                  LabelShift(settings_), ", ", settings_.best_class_only ? 1 : 0, ", ",
+                  settings_.across_classes ? 1 : 0, ", ", outputs_.size(), ",\n    ",
+                  Number(settings_.obj_threshold), ", ", Number(settings_.iou_threshold), ", ",
+                  settings_.max_candidates, ", ", settings_.max_box_num, "};\n");
   return absl::StrCat(text, "\nint ", name,
                       "_boxes(const float *const outputs[], struct npuc_box *boxes) {\n"
                       "  return boxes_decode(&boxes_settings, outputs, boxes);\n}\n");

@@ -105,7 +105,7 @@ TEST(BoxesTest, MakesTheSizesOfPriors) {
 
 TEST(BoxesTest, ReportsEveryWrongKeyAtOnce) {
   EXPECT_THAT(Make("type: YOLO9\nclasses: 0\niou_treshold: 2\nheads: [1]\n", {}).problems,
-              AllOf(HasSubstr("allowed: SSD, YOLO2"), HasSubstr("1 to 4096"),
+              AllOf(HasSubstr("allowed: SSD, SSD_RESNET, YOLO2"), HasSubstr("1 to 4096"),
                     HasSubstr("iou_treshold"), HasSubstr("iou_threshold")));
   EXPECT_THAT(Make("[1]\n", {}).problems, HasSubstr("NPUC1001"));
   EXPECT_THAT(Make("", {}).problems, Not(IsEmpty()));
@@ -127,6 +127,115 @@ TEST(BoxesTest, ReportsOutputsThatDoNotFit) {
   EXPECT_THAT(
       Make(kSsd, {{.name = "loc", .shape = {1, 16}}, {.name = "conf", .shape = {1, 9}}}).problems,
       HasSubstr("priors and classes make 8"));
+}
+
+// The settings of a file that is written from settings and read again.
+BoxSettings ReadBack(const BoxSettings& settings) {
+  Diagnostics diagnostics;
+  const auto read = ParseBoxSettings(BoxSettingsText(settings), "boxes.yaml", diagnostics);
+  for (const Diagnostic& d : diagnostics.list()) ADD_FAILURE() << d.ToString();
+  return read.value_or(BoxSettings());
+}
+
+TEST(BoxesTest, WritesWhatItReads) {
+  BoxSettings yolo{.kind = BoxKind::kYolo3,
+                   .classes = 3,
+                   .image_size = {32, 64},
+                   .obj_threshold = 0.1,
+                   .xy_scale = 1.05,
+                   .heads = {{.output = "a \"b\"\n", .anchors = {10.5, 13}}}};
+  const BoxSettings yolo_again = ReadBack(yolo);
+  EXPECT_EQ(BoxSettingsText(yolo_again), BoxSettingsText(yolo));
+  EXPECT_EQ(yolo_again.heads[0].output, "a \"b\"\n");
+  BoxSettings rpn{.kind = BoxKind::kRpn,
+                  .classes = 1,
+                  .image_size = {80, 96},
+                  .heads = {{.output = "s", .anchors = {16, 16}, .deltas = "d", .stride = 8}}};
+  EXPECT_EQ(BoxSettingsText(ReadBack(rpn)), BoxSettingsText(rpn));
+  BoxSettings ssd{.classes = 4, .location = "l", .confidence = "c", .rows_first = true};
+  ssd.prior_boxes = {0.1f, 0.2f, 0.3f, 0.4f, -0.5f, 1e-6f, 7, 8};
+  ssd.background = false;
+  ssd.first_label = 0;
+  ssd.best_class_only = ssd.across_classes = true;
+  const BoxSettings again = ReadBack(ssd);
+  EXPECT_EQ(again.prior_boxes, ssd.prior_boxes);
+  EXPECT_EQ(BoxSettingsText(again), BoxSettingsText(ssd));
+  ssd.prior_boxes = {};
+  ssd.image_size = {10, 20};
+  ssd.priors = {{.feature = {2, 3}, .min_sizes = {4}, .max_sizes = {9}, .step = {5, 6}}};
+  EXPECT_EQ(PriorsOf(ReadBack(ssd)), PriorsOf(ssd));
+}
+
+TEST(BoxesTest, StandsOverTheModelsOwn) {
+  Diagnostics diagnostics;
+  const BoxSettings model{.kind = BoxKind::kYolo3,
+                          .classes = 2,
+                          .image_size = {32, 64},
+                          .heads = {{.output = "out", .anchors = {16, 8}}}};
+  const auto over =
+      ParseBoxSettings("{type: YOLO3_TINY, obj_threshold: 0.7}", "BOXES", diagnostics, model);
+  ASSERT_TRUE(over.has_value()) << diagnostics.list()[0].ToString();
+  EXPECT_EQ(over->obj_threshold, 0.7);
+  EXPECT_EQ(over->heads.size(), 1);
+  EXPECT_FALSE(ParseBoxSettings("{type: SSD}", "BOXES", diagnostics, model).has_value());
+  EXPECT_THAT(diagnostics.list()[0].ToString(), HasSubstr("the model's own layers are YOLO3"));
+}
+
+TEST(BoxesTest, KnowsTheAnchorsOfPublishedNets) {
+  const std::vector<PortTensor> outputs = {{.name = "fine", .shape = {1, 255, 26, 26}},
+                                           {.name = "coarse", .shape = {1, 255, 13, 13}}};
+  const Made made = Make("{type: YOLO3_TINY, image_size: [416, 416]}", outputs);
+  ASSERT_TRUE(made.plan.has_value()) << made.problems;
+  const BoxSettings& settings = made.plan->settings();
+  EXPECT_EQ(settings.classes, 80);
+  ASSERT_EQ(settings.heads.size(), 2);
+  EXPECT_EQ(settings.heads[0].output, "coarse");
+  EXPECT_EQ(settings.heads[0].anchors[4], 344);
+  EXPECT_THAT(Make("{type: YOLO3_FULL, image_size: [416, 416]}", outputs).problems,
+              HasSubstr("has 3 outputs that are images, and the model 2"));
+  EXPECT_THAT(Make("{type: SSD_RESNET, classes: 2, image_size: [9, 9]}", {}).problems,
+              HasSubstr("the priors of the SSD are not known"));
+  EXPECT_THAT(Make("{type: CAFFE_FASTERRCNN, classes: 2}", {}).problems,
+              HasSubstr("with type: RPN"));
+}
+
+TEST(BoxesTest, DecodesARegion) {
+  const Made made = Make(
+      "{type: RPN, image_size: [32, 80], obj_threshold: 0.5, heads: [{scores: s, deltas: d, "
+      "stride: 16, offset: 8, anchors: [[16, 8]]}]}",
+      {{.name = "d", .shape = {1, 4, 2, 5}}, {.name = "s", .shape = {1, 2, 2, 5}}});
+  ASSERT_TRUE(made.plan.has_value()) << made.problems;
+  std::vector<float> deltas(40, 0.0f);
+  std::vector<float> scores(20, 0.25f);
+  scores[10 + 5 + 2] = 0.75f;  // an object in row 1, column 2
+  deltas[5 + 2] = 0.5f;        // half an anchor to the right
+  const float* const outputs[] = {deltas.data(), scores.data()};
+  const std::vector<DetectedBox> boxes = made.plan->Decode(outputs);
+  ASSERT_EQ(boxes.size(), 1);
+  EXPECT_FLOAT_EQ(boxes[0].score, 0.75f);
+  EXPECT_FLOAT_EQ(boxes[0].x0, 40 / 80.0f);  // the middle at 48, the width 16
+  EXPECT_FLOAT_EQ(boxes[0].x1, 56 / 80.0f);
+  EXPECT_FLOAT_EQ(boxes[0].y0, 20 / 32.0f);
+  EXPECT_FLOAT_EQ(boxes[0].y1, 28 / 32.0f);
+}
+
+TEST(BoxesTest, MovesRegionsByTheOffsetsOfEachClass) {
+  const Made made = Make("{type: RCNN, classes: 2, obj_threshold: 0.5, location: d, confidence: s}",
+                         {{.name = "s", .shape = {2, 2}}, {.name = "d", .shape = {2, 8}}});
+  ASSERT_TRUE(made.plan.has_value()) << made.problems;
+  ASSERT_EQ(made.plan->region_count(), 2);
+  const float scores[] = {0.1f, 0.9f, 0.2f, 0.8f};
+  float deltas[16] = {};
+  deltas[4] = 0.5f;  // region 0, class 1: half its width to the right
+  const float regions[] = {0.25f, 0.25f, 0.5f, 0.75f, 0.5f, 0.5f, 0.5f, 0.5f};  // the last is none
+  const float* const outputs[] = {scores, deltas, regions};
+  const std::vector<DetectedBox> boxes = made.plan->Decode(outputs);
+  ASSERT_EQ(boxes.size(), 1);
+  EXPECT_FLOAT_EQ(boxes[0].x0, 0.375f);
+  EXPECT_FLOAT_EQ(boxes[0].x1, 0.625f);
+  EXPECT_FLOAT_EQ(boxes[0].y0, 0.25f);
+  EXPECT_EQ(boxes[0].class_id, 1);
+  EXPECT_THAT(made.plan->HeaderText("net"), HasSubstr("2: 2 regions"));
 }
 
 TEST(BoxesTest, NamesAreIdentifiers) {

@@ -111,8 +111,9 @@ def priors_of(settings):
             for column in range(columns):
                 x = (column + layer.get("offset", 0.5)) * across
                 y = (row + layer.get("offset", 0.5)) * down
-                corners += [((x - w / 2) / width, (y - h / 2) / height,
-                             (x + w / 2) / width, (y + h / 2) / height) for w, h in sizes]
+                around = [((x - w / 2) / width, (y - h / 2) / height,
+                           (x + w / 2) / width, (y + h / 2) / height) for w, h in sizes]
+                corners += list(np.clip(around, 0, 1)) if layer.get("clip") else around
     return np.array(corners)
 
 
@@ -130,6 +131,42 @@ def ssd(settings, outputs):
     return np.concatenate([middle - half, middle + half], 1), scores
 
 
+def regions(settings, outputs):
+    """RPN: Faster R-CNN's offsets from anchors, cut off at the picture's edges."""
+    height, width = settings["image_size"]
+    boxes, scores = [], []
+    for head in settings["heads"]:
+        prob = outputs[head["scores"]].astype(np.float64)[0]
+        delta = outputs[head["deltas"]].astype(np.float64)[0]
+        rows, columns = prob.shape[1:]
+        for a, (w, h) in enumerate(head["anchors"]):
+            x = np.arange(columns) * head["stride"] + head["offset"] + delta[4 * a] * w
+            y = np.arange(rows)[:, None] * head["stride"] + head["offset"] + delta[4 * a + 1] * h
+            w, h = w * np.exp(delta[4 * a + 2]), h * np.exp(delta[4 * a + 3])
+            corners = np.stack([x - w / 2, y - h / 2, x + w / 2, y + h / 2], -1).reshape(-1, 4)
+            boxes.append(np.clip(corners / (width, height, width, height), 0, 1))
+            scores.append(prob[len(head["anchors"]) + a].reshape(-1, 1))
+    return np.concatenate(boxes), np.concatenate(scores)
+
+
+def in_regions(settings, outputs):
+    """RCNN: each class's own offset from each region."""
+    classes = settings["classes"]
+    region = np.asarray(settings["region_corners"], np.float64)
+    scores = outputs[settings["confidence"]].astype(np.float64).reshape(-1, classes)
+    delta = outputs[settings["location"]].astype(np.float64).reshape(-1, classes, 4)
+    delta = delta * settings["variances"]
+    size = (region[:, 2:] - region[:, :2])[:, None]
+    middle = region[:, None, :2] + size / 2 + delta[..., :2] * size
+    half = size * np.exp(delta[..., 2:]) / 2
+    boxes = np.clip(np.concatenate([middle - half, middle + half], 2), 0, 1)
+    rows, columns = np.nonzero(scores > -np.inf)
+    alone = np.full((rows.size, classes), -np.inf)
+    alone[np.arange(rows.size), columns] = scores[rows, columns]
+    alone[:, 0] = -np.inf
+    return boxes[rows, columns], alone
+
+
 def kept(settings, boxes, scores):
     """(class, score, box) of those that no better one of the class overlaps."""
     place, classes = np.nonzero(scores > settings["obj_threshold"])
@@ -143,7 +180,7 @@ def kept(settings, boxes, scores):
             shared = np.prod(np.maximum(np.minimum(box[2:], better[2:]) -
                                         np.maximum(box[:2], better[:2]), 0))
             both = np.prod(box[2:] - box[:2]) + np.prod(better[2:] - better[:2]) - shared
-            if shared / both > settings["iou_threshold"]:
+            if both > 0 and shared / both > settings["iou_threshold"]:
                 break
         else:
             found.append((which, score, box))
@@ -282,6 +319,14 @@ def cases():
         "heads": [{"output": "a", "anchors": anchors}]}, {"a": (1, 8, 8, 21)}
     yield "YOLO8", {"type": "YOLO8", "classes": 3, **common, "obj_threshold": 0.9, "heads": [
         {"output": "a"}, {"output": "b"}]}, {"a": (1, 67, 8, 8), "b": (1, 67, 4, 4)}
+    yield "RPN", {"type": "RPN", "image_size": [80, 96], **common, "obj_threshold": 1, "heads": [
+        {"scores": "a", "deltas": "b", "stride": 16, "offset": 7.5,
+         "anchors": [[16, 16], [24, 12]]}]}, {"a": (1, 4, 5, 6), "b": (1, 8, 5, 6)}
+    corners = np.random.default_rng(2).uniform(0, 0.6, (20, 4)).astype(np.float32)
+    corners[:, 2:] = corners[:, :2] + 0.1 + corners[:, 2:] / 2
+    yield "RCNN", {"type": "RCNN", "classes": 3, **common, "obj_threshold": 0.9,
+                   "variances": [0.1, 0.1, 0.2, 0.2], "location": "a", "confidence": "b",
+                   "region_corners": corners}, {"a": (20, 12), "b": (20, 3)}
     priors = [{"feature": [5, 6], "min_sizes": [20], "max_sizes": [40], "aspect_ratios": [2]},
               {"feature": [3, 3], "min_sizes": [40, 50], "max_sizes": [60, 70],
                "aspect_ratios": [2, 3]}]
@@ -301,7 +346,7 @@ def check_case(name, settings, shapes):
                 [(f"in_{o}", s) for o, s in shapes.items()], list(shapes.items()),
                 {"half": np.array([0.5], np.float32)}))
         with open(os.path.join(folder, "boxes.yaml"), "w", encoding="ascii") as f:
-            json.dump(settings, f)
+            json.dump({k: v for k, v in settings.items() if k != "region_corners"}, f)
         with open(os.path.join(folder, "net.yaml"), "w", encoding="ascii") as f:
             f.write(f"CORENAME: GRUS\nFRAMEWORK: ONNX\nMODEL_FILE: {model}\nOUTPUT_FILE: net.h\n"
                     "DETECTION_POSTPROCESS: boxes.yaml\n")
@@ -319,6 +364,10 @@ def check_case(name, settings, shapes):
         for key, array in inputs.items():
             np.save(os.path.join(ran, key + ".npy"), array)
             arguments += ["--input", f"{key}={os.path.join(ran, key)}.npy"]
+        behind = [settings["region_corners"]] if "region_corners" in settings else []
+        for corners in behind:
+            np.save(os.path.join(ran, "regions.npy"), corners)
+            arguments += ["--regions", os.path.join(ran, "regions.npy")]
         harness.npuc("run", header, *arguments, "--output-dir", ran, "--postprocess",
                      os.path.join(folder, "boxes.yaml"))
         outputs = {o: np.load(harness.output_file(ran, o)).reshape(s) for o, s in shapes.items()}
@@ -327,9 +376,10 @@ def check_case(name, settings, shapes):
         for compiler in ("gcc", "clang"):
             if shutil.which(compiler) is None:
                 continue
-            harness.check(compiled_boxes(folder, out, compiler, list(outputs.values())) == boxes,
-                          f"{name}: {compiler}'s program gives other boxes")
-        formula = {"SSD": ssd, "YOLO8": free_heads}.get(settings["type"], anchor_heads)
+            theirs = compiled_boxes(folder, out, compiler, [*outputs.values(), *behind])
+            harness.check(theirs == boxes, f"{name}: {compiler}'s program gives other boxes")
+        formula = {"SSD": ssd, "YOLO8": free_heads, "RPN": regions,
+                   "RCNN": in_regions}.get(settings["type"], anchor_heads)
         want = kept(settings, *formula(settings, outputs))
         harness.check(5 <= len(want), f"{name}: {len(want)} boxes show nothing")
         worst = check_same(name, boxes, want)
