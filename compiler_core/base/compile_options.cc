@@ -68,6 +68,10 @@ class CanonicalWriter {
     const auto& [min, max, second] = trim;
     PutAll(min, max, second);
   }
+  void Put(const InputBytes& bytes) {
+    const auto& [scale, zero_point] = bytes;
+    PutAll(scale, zero_point);
+  }
   void Put(const LayerIds& ids) {
     const auto& [first, last] = ids;
     PutAll(first, last);
@@ -97,7 +101,7 @@ class CanonicalWriter {
 };
 
 // Changes when the order or the meaning of the fields does.
-constexpr char kFormat[] = "npuc-options-5";
+constexpr char kFormat[] = "npuc-options-6";
 
 constexpr size_t kListedOptions = 0
 #define NPUC_OPTION(field, ...) +1

@@ -83,6 +83,13 @@ struct TrimRule {
   bool operator==(const TrimRule&) const = default;
 };
 
+// A byte b of an input stands for (b - zero_point) * scale.
+struct InputBytes {
+  double scale = 0;
+  int64_t zero_point = 0;  // 0..255
+  bool operator==(const InputBytes&) const = default;
+};
+
 // One way to work on the whole graph behind calibration, in the order that they are listed.
 enum class GlobalCalibration : uint8_t { kEqualization, kAdaround, kBiasCorrection };
 
@@ -123,6 +130,8 @@ struct QuantOptions {
   // Bits go up to 16 until every output is so many dB above its quantization noise; 0: they stay.
   double least_sqnr_db = 0;
   bool force_float_ir = false;  // a quantized model is turned back into float first
+  // How every input but states is stored, whatever the samples say; nullopt: by their range.
+  std::optional<InputBytes> input_bytes;
   bool operator==(const QuantOptions&) const = default;
 };
 

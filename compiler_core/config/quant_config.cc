@@ -195,6 +195,39 @@ std::string MixedPrecisionText(const QuantOptions& options) {
                       options.mixed_precision_less_is_better ? "L" : "G");
 }
 
+// "0.5" or "1/255".
+bool FractionFromText(absl::string_view text, double& out) {
+  const std::vector<absl::string_view> parts = absl::StrSplit(text, '/');
+  double below = 1;
+  if (parts.size() > 2 || !absl::SimpleAtod(absl::StripAsciiWhitespace(parts[0]), &out)) {
+    return false;
+  }
+  if (parts.size() == 2 && !absl::SimpleAtod(absl::StripAsciiWhitespace(parts[1]), &below)) {
+    return false;
+  }
+  out /= below;
+  return std::isfinite(out);
+}
+
+// "scale, zero_point"
+bool ReadInputBytes(const std::string& text, QuantConfig& config) {
+  const std::vector<absl::string_view> parts = absl::StrSplit(text, ',');
+  InputBytes bytes;
+  if (parts.size() != 2 || !FractionFromText(parts[0], bytes.scale) ||
+      !(bytes.scale >= 1e-9 && bytes.scale <= 1e9) ||
+      !absl::SimpleAtoi(absl::StripAsciiWhitespace(parts[1]), &bytes.zero_point) ||
+      bytes.zero_point < 0 || bytes.zero_point > 255) {
+    return false;
+  }
+  config.options.input_bytes = bytes;
+  return true;
+}
+
+std::string InputBytesText(const QuantOptions& options) {
+  if (!options.input_bytes.has_value()) return "";
+  return absl::StrCat(options.input_bytes->scale, ", ", options.input_bytes->zero_point);
+}
+
 bool Dataset(const std::string& text, QuantConfig&) {
   const std::string lower = absl::AsciiStrToLower(text);
   return lower == "numpy" || lower == "numpydataset" || lower == "numpymultiinputdataset";

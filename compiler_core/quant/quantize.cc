@@ -106,6 +106,12 @@ class Quantizer {
 
   absl::Status Prepare() {
     state_.options = &input_.options;
+    if (input_.fixed_point && input_.options.input_bytes.has_value()) {
+      return Refuse(DiagnosticKind::kConfigNotForTarget,
+                    absl::InvalidArgumentError("input_bytes of QUANT stores inputs in bytes, and "
+                                               "the core stores every value in 16 bits"),
+                    "remove the key");
+    }
     state_.layers = input_.layers;
     state_.in_ir = input_.in_ir;
     state_.fixed_point = input_.fixed_point;

@@ -104,11 +104,24 @@ absl::StatusOr<std::map<ValueId, QuantParams>> ChooseActivationParams(const Quan
     if (!ranges.contains(input) || !ranges.contains(source)) continue;  // a constant
     ranges[input] = ranges[source] = Union(ranges.at(input), ranges.at(source));
   }
+  std::map<ValueId, QuantParams> given;
+  if (state.options->input_bytes.has_value()) {
+    const InputBytes& bytes = *state.options->input_bytes;
+    for (const ValueId input : state.graph->inputs()) {
+      given[input] = {DType::kUint8, 0, 255, -1, {bytes.scale}, {bytes.zero_point}};
+    }
+    for (const auto& [input, output] : state.states) given.erase(input);
+  }
   std::map<ValueId, QuantParams> values;
   for (const Layer& layer : state.layers) {
     for (const ValueId id : layer.outputs) {
       const ValueId source = state.SourceOf(id);
-      values[id] = source == id ? ParamsForRange(state, id, ranges.at(id)) : values.at(source);
+      const auto stated = given.find(id);
+      if (stated != given.end()) {
+        values[id] = stated->second;
+      } else {
+        values[id] = source == id ? ParamsForRange(state, id, ranges.at(id)) : values.at(source);
+      }
     }
   }
   return values;
