@@ -70,6 +70,7 @@ struct CompileOptions {
   int64_t layer_error_frames = 0;     // compared with float32, for the report; 0..256
   bool code_weights = true;           // CODE_WEIGHTS: weights of integer cores in a lossless code
   bool keep_dead = false;             // KEEP_DEAD: channels that change no output are compiled, too
+  std::string boxes;                  // BOXES: settings of boxes (../boxes), a mapping of YAML
   bool strict_ops = false;  // STRICT_OPS: the vendor's list of operators, without rewrites
 };
 

@@ -9,6 +9,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -121,8 +122,11 @@ class CfgReader {
       case Become::kSteps:
         values_[key.name] = value;
         return;
+      case Become::kBoxes:
       case Become::kTask:
-        if (!key.words.empty() && !IsWord(key.words, value.text)) return RefuseValue(key, value);
+        if (!key.words.empty() && !IsWord(key.words, value.text) && !IsBoxesFile(key, value)) {
+          return RefuseValue(key, value);
+        }
         values_[key.name] = value;
         return;
       case Become::kNames:
@@ -137,12 +141,6 @@ class CfgReader {
         return NoEffect(name, key.why);
       case Become::kNothing:
         return NoEffect(name, key.why);
-      case Become::kRefused:
-        reporter_.Add(DiagnosticKind::kConfigNotSupportedYet, name.place,
-                      absl::StrCat("[", key.section, "] ", name.text, " = ",
-                                   Printable(value.text, 80), " is not supported: ", key.why),
-                      "remove the value");
-        return;
     }
   }
 
@@ -151,6 +149,10 @@ class CfgReader {
     return std::any_of(list.begin(), list.end(), [value](absl::string_view word) {
       return absl::EqualsIgnoreCase(word, value);
     });
+  }
+
+  static bool IsBoxesFile(const CfgKey& key, const CfgText& value) {
+    return key.become == Become::kBoxes && absl::EndsWith(value.text, ".yaml");
   }
 
   void RefuseValue(const CfgKey& key, const CfgText& value) {
@@ -236,6 +238,7 @@ class CfgReader {
     }
     IsBuild() ? AssembleBuild() : AssembleIr();
     PutSteps();
+    PutBoxes();
     PutInputs();
     const bool needs_output = framework_.has_value() && InfoOf(*framework_).needs_output_ops;
     if (needs_output && !has_output_) Missing("output", "the model's outputs", "result");
@@ -330,6 +333,66 @@ class CfgReader {
                   absl::StrCat("preprocess_type: ", status.message()),
                   "write steps and their braces like RESIZE, RGB2BGR and "
                   "{bilinear,[1,448,448,3]}, {}");
+  }
+
+  // detection_postprocess = YOLO3_TINY, and the numbers beside it: BOXES, in one line.
+  void PutBoxes() {
+    const CfgText* const type = Find("detection_postprocess");
+    constexpr absl::string_view kNumbers[] = {"iou_threshold", "obj_threshold", "max_box_num"};
+    constexpr absl::string_view kSides[] = {"image_height", "image_width"};
+    if (type == nullptr) {
+      for (const absl::Span<const absl::string_view> keys :
+           {absl::MakeConstSpan(kNumbers), absl::MakeConstSpan(kSides)}) {
+        for (const absl::string_view key : keys) {
+          if (const CfgText* const value = Find(key)) {
+            NoEffect({key, value->place}, "there is no detection_postprocess");
+          }
+        }
+      }
+      return;
+    }
+    std::vector<std::string> settings;
+    if (absl::EndsWith(type->text, ".yaml")) {
+      Put(kBoxesRole, type->place, Scalar(*type));
+    } else {
+      settings.push_back(absl::StrCat("type: ", absl::AsciiStrToUpper(type->text)));
+    }
+    for (const absl::string_view key : kNumbers) {
+      if (const CfgText* const value = Find(key)) AddNumber(key, *value, settings);
+    }
+    const CfgText* const height = Find(kSides[0]);
+    const CfgText* const width = Find(kSides[1]);
+    if (height != nullptr && width != nullptr) {
+      if (!IsWhole(*height) || !IsWhole(*width)) return;
+      settings.push_back(absl::StrCat("image_size: [", height->text, ", ", width->text, "]"));
+    } else if (height != nullptr || width != nullptr) {
+      Missing(kSides[height == nullptr ? 0 : 1], "the other side of the image is given", "416");
+    }
+    if (settings.empty()) return;
+    const std::string text = absl::StrCat("{", absl::StrJoin(settings, ", "), "}");
+    Put("BOXES", type->place, Scalar({text, type->place}));
+  }
+
+  // False, and reported: a side of the image is no whole number.
+  bool IsWhole(const CfgText& value) {
+    int64_t number = 0;
+    if (absl::SimpleAtoi(value.text, &number) && number > 0) return true;
+    reporter_.Add(DiagnosticKind::kConfigWrongType, value.place,
+                  absl::StrCat("image_width and image_height take whole numbers, found '",
+                               Printable(value.text, 80), "'"),
+                  "write a number of pixels");
+    return false;
+  }
+
+  void AddNumber(absl::string_view key, const CfgText& value, std::vector<std::string>& settings) {
+    double number = 0;
+    if (absl::SimpleAtod(value.text, &number)) {
+      settings.push_back(absl::StrCat(key, ": ", value.text));
+      return;
+    }
+    reporter_.Add(DiagnosticKind::kConfigWrongType, value.place,
+                  absl::StrCat(key, " takes a number, found '", Printable(value.text, 80), "'"),
+                  "write a number");
   }
 
   void PutInputs() {

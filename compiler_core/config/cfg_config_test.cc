@@ -237,6 +237,26 @@ TEST(CfgConfigTest, KeysInAnyCaseQuotesAndComments) {
       "INPUT_OPS: {x: [1, 2], y: [3]}\nQUANT: {weight_bits: 4}\n");
 }
 
+TEST(CfgConfigTest, DetectionBecomesBoxes) {
+  const std::string parser =
+      "[Parser]\nmodel_type = TFLite\nmodel_name = a\ninput_model = m.tflite\n";
+  const std::string same =
+      "CORENAME: X2_1204\nFRAMEWORK: TFLITE\nMODEL_FILE: m.tflite\nOUTPUT_FILE: a.h\n";
+  ExpectSame(parser +
+                 "detection_postprocess = yolo3_tiny\niou_threshold = 0.5\n"
+                 "obj_threshold = 0.3\nmax_box_num = 50\nimage_width = 416\n"
+                 "image_height = 320\n",
+             same +
+                 "BOXES: '{type: YOLO3_TINY, iou_threshold: 0.5, obj_threshold: 0.3, "
+                 "max_box_num: 50, image_size: [320, 416]}'\n");
+  ExpectSame(parser + "detection_postprocess = boxes.yaml\nobj_threshold = 0.3\n",
+             same + "DETECTION_POSTPROCESS: boxes.yaml\nBOXES: '{obj_threshold: 0.3}'\n");
+  EXPECT_THAT(Problems(parser + "detection_postprocess = SSD\nimage_width = 300\n"),
+              ElementsAre(HasSubstr("image_height is missing")));
+  EXPECT_THAT(Problems(parser + "detection_postprocess = SSD\nobj_threshold = 1}, x: {\n"),
+              ElementsAre(HasSubstr("takes a number")));
+}
+
 TEST(CfgConfigTest, ReadsTheGuidesFormsOfOptimizerKeys) {
   const QuantOptions options =
       *Parsed(
@@ -391,13 +411,12 @@ TEST(CfgConfigTest, Malformed) {
         "c.cfg:4:1: [Common]: unknown key 'weight_bts'; did you mean 'weight_bits'? [NPUC1003]"}},
       {absl::StrCat(kGood,
                     "preprocess_type = RESIZE, BGR\npreprocess_params = {bilinear,[1,8,8,3]}\n"
-                    "detection_postprocess = SSD\nmodel_domain = audio\n[GBuilder]\n"
+                    "detection_postprocess = YOLO9\nmodel_domain = audio\n[GBuilder]\n"
                     "tiling = best\ntarget = X2_1203\n"),
        {"c.cfg:8:21: preprocess_type has 2 steps, preprocess_params 1; give braces for each step, "
         "empty ones too: {bilinear,[1,448,448,3]}, {} [NPUC1008]",
-        "c.cfg:9:1: [Parser] detection_postprocess = SSD is not supported: no detection "
-        "post-processing is built, and the model gives its own outputs; remove the value "
-        "[NPUC1010]",
+        "c.cfg:9:25: detection_postprocess is 'YOLO9'; allowed: SSD, SSD_RESNET, YOLO2, "
+        "YOLO3_TINY, YOLO3_FULL, YOLO5, YOLO8, CAFFE_FASTERRCNN; did you mean 'YOLO2'? [NPUC1007]",
         "c.cfg:10:16: model_domain is 'audio'; allowed: image_classification, object_detection, "
         "keyword_spotting, speech_recognition, image_segmentation; write one of these [NPUC1007]",
         "c.cfg:12:10: tiling is 'best'; allowed: fps; write one of these [NPUC1007]",

@@ -12,9 +12,6 @@ namespace {
 
 using Become = CfgBecome;
 
-constexpr char kNoPost[] =
-    "no detection post-processing is built, and the model gives its own outputs";
-constexpr char kOfPost[] = "it is about detection_postprocess, which is not built";
 constexpr char kProfile[] = "a profile counts every unit";
 constexpr char kSamples[] = "the simulator counts every command, so that there are no samples";
 constexpr char kMemories[] = "results lie in one arena; tiles and memories would change no result";
@@ -39,12 +36,14 @@ constexpr CfgKey kCfgKeys[] = {
     {"Parser", "force_float_ir", Become::kQuant, "force_float_ir", "", ""},
     {"Parser", "preprocess_type", Become::kSteps, "PREPROCESS", "", ""},
     {"Parser", "preprocess_params", Become::kSteps, "PREPROCESS", "", ""},
-    {"Parser", "detection_postprocess", Become::kRefused, "", "", kNoPost},
-    {"Parser", "iou_threshold", Become::kNothing, "", "", kOfPost},
-    {"Parser", "obj_threshold", Become::kNothing, "", "", kOfPost},
-    {"Parser", "max_box_num", Become::kNothing, "", "", kOfPost},
-    {"Parser", "image_width", Become::kNothing, "", "", kOfPost},
-    {"Parser", "image_height", Become::kNothing, "", "", kOfPost},
+    {"Parser", "detection_postprocess", Become::kBoxes, "type",
+     "SSD|SSD_RESNET|YOLO2|YOLO3_TINY|YOLO3_FULL|YOLO5|YOLO8|CAFFE_FASTERRCNN",
+     "or FILE.yaml, which becomes DETECTION_POSTPROCESS"},
+    {"Parser", "iou_threshold", Become::kBoxes, "iou_threshold", "", ""},
+    {"Parser", "obj_threshold", Become::kBoxes, "obj_threshold", "", ""},
+    {"Parser", "max_box_num", Become::kBoxes, "max_box_num", "", ""},
+    {"Parser", "image_width", Become::kBoxes, "image_size", "", ""},
+    {"Parser", "image_height", Become::kBoxes, "image_size", "", ""},
     {"Optimizer", "model_name", Become::kNothing, "", "", "[Parser] names the result"},
     {"Optimizer", "quant_ir_name", Become::kNothing, "", "",
      "a build writes no IR; a .cfg of aipuopt or npuc ir write does"},
@@ -104,14 +103,15 @@ std::string HelpOf(const CfgKey& key) {
       return absl::StrCat(key.to, FormatHelp());
     case Become::kQuant:
       return absl::StrCat("QUANT: ", key.to);
+    case Become::kBoxes:
+      return absl::StrCat("BOXES: ", key.to, words.empty() ? "" : ", ", words,
+                          key.why.empty() ? "" : "; ", key.why);
     case Become::kTask:
       return absl::StrCat(words, words.empty() ? "" : "; ", key.why);
     case Become::kChecked:
       return absl::StrCat(words, "; changes nothing, ", key.why);
     case Become::kNothing:
       return absl::StrCat("changes nothing, ", key.why);
-    case Become::kRefused:
-      return absl::StrCat("refused unless empty, ", key.why);
     default:
       return absl::StrCat(key.to, key.to.empty() || key.why.empty() ? "" : "; ", key.why, target);
   }

@@ -18,11 +18,11 @@ enum class CfgBecome : uint8_t {
   kNames,    // `to`, names between commas
   kShapes,   // beside `input`: the shapes of INPUT_OPS
   kSteps,    // beside `preprocess_type`: the steps of PREPROCESS
+  kBoxes,    // beside `detection_postprocess`: a setting of BOXES
   kQuant,    // `to`, a key of QUANT
   kTask,     // a member of CfgTask; `why` says which
   kChecked,  // one of `words`; changes nothing, `why`
   kNothing,  // changes nothing, `why`
-  kRefused,  // `why`
 };
 
 struct CfgKey {

@@ -1,6 +1,7 @@
 #include "compiler_core/pipeline/compile.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,7 +42,7 @@ absl::Status CheckRequest(const CompileRequest& request, const CoreSpec* core,
   return diagnostics.ToStatus();
 }
 
-// What people read: report.json, report.html, the log, and the listings if they are wanted.
+// Writes the files for people: report.json, report.html, the log, and the listings if wanted.
 void Report(const CompileRequest& request, const CoreSpec& core, const CompiledUnit& unit,
             ReportData data, Stages& stages, CompileObserver& observer,
             const Diagnostics& diagnostics, CompileResult& result) {
@@ -67,13 +68,14 @@ absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObse
   stages.Log(FirstLogLine(request));
   const CoreSpec* core = FindCore(request.options.core);
   CHECK_STEP("check", 0.0, CheckRequest(request, core, diagnostics));
-  STEP(Graph graph, "import", 0.05, ImportModel(request, diagnostics));
+  std::optional<BoxSettings> boxes;
+  STEP(Graph graph, "import", 0.05, ImportModel(request, diagnostics, &boxes));
   // From here: every shape is static, every value has a type, constants are folded.
   const auto backend = core->integer != nullptr ? CompileForInteger : CompileForGrus;
   ASSIGN_OR_RETURN(const std::shared_ptr<CompiledUnit> unit,
                    backend(request, *core, std::move(graph), stages, diagnostics));
   // From here: every command is encoded, and the memory plan is proven.
-  CHECK_STEP("header", 0.90, Emit(request, unit, observer, diagnostics));
+  CHECK_STEP("header", 0.90, Emit(request, unit, boxes, observer, diagnostics));
   // From here: the model's artifacts are out.
   ASSIGN_OR_RETURN(ReportData data, unit->Describe(request, stages, diagnostics));
   CompileResult result;

@@ -21,6 +21,8 @@
 namespace npuc {
 namespace {
 
+constexpr char kBoxesKey[] = "BOXES";  // names the settings in messages
+
 // The text of a header's model_info line.
 std::string ModelInfo(const CompileRequest& request) {
   const std::time_t seconds = request.timestamp_seconds;
@@ -40,28 +42,56 @@ std::string ModelFileName(const CompileOptions& options) {
   return absl::StrCat(StemOf(options), ".npuc");
 }
 
-// The C files that decode boxes, where the config asks for them.
-absl::Status EmitBoxCode(const CompileRequest& request, const CompiledUnit& unit,
-                         CompileObserver& observer, Diagnostics& diagnostics) {
+// The settings of boxes: the model's own, the file's and those of BOXES over each other. nullopt:
+// nothing is known of boxes, or (reported) it is wrong.
+absl::StatusOr<std::optional<BoxSettings>> SettingsOfBoxes(const CompileRequest& request,
+                                                           const std::optional<BoxSettings>& model,
+                                                           Diagnostics& diagnostics) {
+  std::optional<BoxSettings> settings = model;
   const auto input = request.side_inputs.find(kBoxesRole);
-  if (input == request.side_inputs.end()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const std::string text,
-                   ReadAll(*input->second.bytes, static_cast<int64_t>(kMaxYamlBytes)));
-  std::optional<BoxSettings> settings = ParseBoxSettings(text, input->second.name, diagnostics);
-  if (!settings.has_value()) return diagnostics.ToStatus();
+  if (input != request.side_inputs.end()) {
+    ASSIGN_OR_RETURN(const std::string text,
+                     ReadAll(*input->second.bytes, static_cast<int64_t>(kMaxYamlBytes)));
+    settings = ParseBoxSettings(text, input->second.name, diagnostics, settings);
+    if (!settings.has_value()) return diagnostics.ToStatus();
+  }
+  if (!request.options.boxes.empty()) {
+    settings = ParseBoxSettings(request.options.boxes, kBoxesKey, diagnostics, settings);
+    if (!settings.has_value()) return diagnostics.ToStatus();
+  }
+  return settings;
+}
+
+// The C files that decode boxes, and their settings for `npuc run --postprocess`.
+absl::Status EmitBoxCode(const CompileRequest& request, const CompiledUnit& unit,
+                         const std::optional<BoxSettings>& boxes, CompileObserver& observer,
+                         Diagnostics& diagnostics) {
+  const auto input = request.side_inputs.find(kBoxesRole);
+  const bool is_asked = input != request.side_inputs.end() || !request.options.boxes.empty();
+  ASSIGN_OR_RETURN(std::optional<BoxSettings> settings,
+                   SettingsOfBoxes(request, boxes, diagnostics));
+  if (!settings.has_value()) return absl::OkStatus();
+  Diagnostics found;
   const std::optional<BoxPlan> plan =
-      BoxPlan::Make(*std::move(settings), unit.model.outputs, input->second.name, diagnostics);
+      BoxPlan::Make(*std::move(settings), unit.model.outputs,
+                    input != request.side_inputs.end() ? input->second.name : kBoxesKey, found);
+  if (!plan.has_value() && !is_asked)
+    return absl::OkStatus();  // the config cut the model elsewhere
+  diagnostics.Append(found);
   if (!plan.has_value()) return diagnostics.ToStatus();
   const std::string name = BoxCodeName(StemOf(request.options));
   observer.OnArtifact({absl::StrCat(name, "_boxes.h"), WriterOf(plan->HeaderText(name))});
   observer.OnArtifact({absl::StrCat(name, "_boxes.c"), WriterOf(plan->SourceText(name))});
+  observer.OnArtifact(
+      {absl::StrCat(name, "_boxes.yaml"), WriterOf(BoxSettingsText(plan->settings()))});
   return absl::OkStatus();
 }
 
 }  // namespace
 
 absl::Status Emit(const CompileRequest& request, const std::shared_ptr<CompiledUnit>& unit,
-                  CompileObserver& observer, Diagnostics& diagnostics) {
+                  const std::optional<BoxSettings>& boxes, CompileObserver& observer,
+                  Diagnostics& diagnostics) {
   const CompileOptions& options = request.options;
   unit->model.version = std::string(CompilerVersion());
   unit->model.model_md5 = request.model_md5 ? request.model_md5() : Md5Hex(request.model_bytes);
@@ -78,7 +108,7 @@ absl::Status Emit(const CompileRequest& request, const std::shared_ptr<CompiledU
   };
   RETURN_IF_ERROR(add("opt_template.json", std::move(unit->opt_template), kMaxTemplateBytes));
   RETURN_IF_ERROR(add("statistics.json", std::move(unit->statistics), kMaxStatisticsBytes));
-  RETURN_IF_ERROR(EmitBoxCode(request, *unit, observer, diagnostics));
+  RETURN_IF_ERROR(EmitBoxCode(request, *unit, boxes, observer, diagnostics));
   observer.OnArtifact({ModelFileName(options),
                        [model](const ByteSink& sink) { return WriteModelFile(*model, sink); }});
   return absl::OkStatus();

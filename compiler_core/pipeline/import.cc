@@ -70,8 +70,9 @@ std::optional<Framework> SniffFramework(absl::string_view bytes) {
   return std::nullopt;
 }
 
-absl::StatusOr<Graph> ImportModel(const CompileRequest& request, Diagnostics& diagnostics) {
-  ModelFiles files{.model = request.model_bytes};
+absl::StatusOr<Graph> ImportModel(const CompileRequest& request, Diagnostics& diagnostics,
+                                  std::optional<BoxSettings>* boxes) {
+  ModelFiles files{.model = request.model_bytes, .boxes = boxes};
   ASSIGN_OR_RETURN(files.plugins, ReadPlugins(request, diagnostics));
   const auto data =
       request.side_inputs.find(std::string(InfoOf(request.options.framework).data_key));

@@ -14,8 +14,9 @@
 namespace npuc {
 
 // The model's graph by the front end of options.framework: what `npuc reference` runs and what
-// Compile starts from. Problems go to diagnostics.
-absl::StatusOr<Graph> ImportModel(const CompileRequest& request, Diagnostics& diagnostics);
+// Compile starts from. Problems go to diagnostics. `boxes`: as ModelFiles has it.
+absl::StatusOr<Graph> ImportModel(const CompileRequest& request, Diagnostics& diagnostics,
+                                  std::optional<BoxSettings>* boxes = nullptr);
 
 const FrontEnd& FrontEndOf(Framework framework);
 

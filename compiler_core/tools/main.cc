@@ -156,8 +156,14 @@ CLI::App* DeclareRun(CLI::App& app, Options& options) {
   run->add_option("--frames", options.run.frames, "Run at most this many items (default: all)")
       ->type_name("N");
   run->add_option("--postprocess", options.run.boxes_path,
-                  "Decode boxes by these settings (DETECTION_POSTPROCESS); prints JSON, with -o "
-                  "writes boxes.json");
+                  "Decode boxes by these settings (NAME_boxes.yaml of the compile, or the file of "
+                  "DETECTION_POSTPROCESS); prints JSON, with -o writes boxes.json, and a picture "
+                  "with its boxes for each that was an input")
+      ->type_name("FILE");
+  run->add_option("--regions", options.run.regions_path,
+                  "Boxes of type RCNN: the regions that they are relative to, [regions, 4] corners "
+                  "as parts of the picture")
+      ->type_name("FILE.npy");
   run->add_option(
          "--profile", options.run.profile_path,
          "Write counts for each command as JSON; to a FILE.bin as aipu_profiler reads them")

@@ -17,6 +17,7 @@ struct RunCommandArgs {
   int64_t frames = 0;               // 0: as many as the inputs hold
   std::string profile_path;         // empty: none
   std::string boxes_path;           // settings of boxes (compiler_core/boxes); empty: none
+  std::string regions_path;         // RCNN: the regions that boxes are relative to, .npy
   bool json = false;
 };
 

@@ -41,7 +41,7 @@ absl::StatusOr<Graph> Import(const ModelFiles& files, const CompileOptions& opti
     caffe_files.text = text;
     caffe_files.text_name = files.data_name;
   }
-  return ImportCaffe(caffe_files, options, diagnostics, files.plugins);
+  return ImportCaffe(caffe_files, options, diagnostics, files.plugins, files.boxes);
 }
 
 absl::StatusOr<ModelOutline> Outline(absl::string_view bytes, absl::string_view file,

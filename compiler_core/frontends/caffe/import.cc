@@ -8,10 +8,11 @@
 namespace npuc {
 
 absl::StatusOr<Graph> ImportCaffe(const caffe::CaffeFiles& files, const CompileOptions& options,
-                                  Diagnostics& diagnostics, const frontend::Plugins& plugins) {
+                                  Diagnostics& diagnostics, const frontend::Plugins& plugins,
+                                  std::optional<BoxSettings>* boxes) {
   return frontend::RunImport("Caffe", options, diagnostics, [&](Graph* graph, Diagnostics* found) {
     const std::unique_ptr<caffe::Net> net = caffe::Net::Parse(files, *found);
-    if (net != nullptr) caffe::Importer(*net, options, plugins, graph, found).Run();
+    if (net != nullptr) caffe::Importer(*net, options, plugins, graph, found).Run(boxes);
   });
 }
 

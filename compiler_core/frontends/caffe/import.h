@@ -1,12 +1,14 @@
 #ifndef NPUC_COMPILER_CORE_FRONTENDS_CAFFE_IMPORT_H_
 #define NPUC_COMPILER_CORE_FRONTENDS_CAFFE_IMPORT_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/boxes/box_settings.h"
 #include "compiler_core/frontends/caffe/net.h"
 #include "compiler_core/frontends/common/outline.h"
 #include "compiler_core/frontends/common/plugins.h"
@@ -19,9 +21,11 @@ namespace npuc {
 // An input without an entry in options.inputs is as the net states it. Channels-first layers become
 // channels-last operators between transposes. The result has been through VerifyGraph. Every
 // problem goes to `diagnostics`; the status is that of the first error. Files are read during the
-// call only. Thread-safe.
+// call only. `boxes`, where it is not null, gets the settings of a layer that decodes boxes, which
+// is left out. Thread-safe.
 absl::StatusOr<Graph> ImportCaffe(const caffe::CaffeFiles& files, const CompileOptions& options,
-                                  Diagnostics& diagnostics, const frontend::Plugins& plugins = {});
+                                  Diagnostics& diagnostics, const frontend::Plugins& plugins = {},
+                                  std::optional<BoxSettings>* boxes = nullptr);
 
 // The layer types that ImportCaffe has a rule for, sorted. Whether a rule succeeds also depends on
 // the layer.

@@ -148,9 +148,74 @@ absl::Status ImportPriorBox(LayerImporter& node) {
   return node.SetOutput(node.Floats({1, 2, static_cast<int64_t>(count)}, numbers, DType::kFloat32));
 }
 
+constexpr absl::string_view kCodeTypes[] = {"CORNER", "CENTER_SIZE", "CORNER_SIZE"};
+constexpr int64_t kCentreSize = 2;
+
 constexpr ImportRule kDetectionRules[] = {{"PriorBox", ImportPriorBox}};
 
 }  // namespace
+
+std::optional<BoxSettings> BoxesOfDetectionOutput(const LayerView& layer) {
+  BoxSettings settings{.kind = BoxKind::kSsd, .variances = {}};
+  settings.classes = layer.Int("num_classes").value_or(0);
+  settings.iou_threshold = 0.3;
+  int64_t top_k = -1;
+  double eta = 1;
+  for (const Message* const nms : layer.layer().params->Messages("nms_param")) {
+    Layer inner;
+    inner.params = nms;
+    const LayerView view(&inner);
+    settings.iou_threshold = view.Float("nms_threshold").value_or(0.3);
+    top_k = view.Int("top_k").value_or(-1);
+    eta = view.Float("eta").value_or(1);
+  }
+  settings.obj_threshold = std::max(layer.Float("confidence_threshold").value_or(1e-9), 1e-9);
+  const int64_t kept = layer.Int("keep_top_k").value_or(-1);
+  settings.max_box_num = kept > 0 ? std::min<int64_t>(kept, 4096) : 200;
+  settings.max_candidates = std::clamp<int64_t>(top_k, settings.max_box_num, 1 << 16);
+  if (top_k <= 0) settings.max_candidates = std::max<int64_t>(settings.max_box_num, 1000);
+  if (layer.Bool("variance_encoded_in_target").value_or(false)) settings.variances = {1, 1, 1, 1};
+  const bool is_decoded = layer.Choice("code_type", kCodeTypes, 1).value_or(1) == kCentreSize &&
+                          layer.Bool("share_location").value_or(true) && eta == 1 &&
+                          layer.Int("background_label_id").value_or(0) == 0 &&
+                          settings.classes >= 2 && settings.classes <= 4096 &&
+                          settings.iou_threshold > 0 && settings.iou_threshold <= 1 &&
+                          settings.obj_threshold < 1;
+  if (!is_decoded) return std::nullopt;
+  return settings;
+}
+
+bool AddPriors(LayerImporter& node, bool has_variances, BoxSettings& settings) {
+  constexpr size_t kMostLayers = 16;
+  constexpr int64_t kMostSide = 4096;
+  if (node.rank(0) != 4 || node.rank(1) != 4 || settings.priors.size() == kMostLayers) return false;
+  const absl::StatusOr<PriorBoxes> priors = ReadPriors(node);
+  if (!priors.ok()) return false;  // reported
+  std::vector<int64_t> image = {static_cast<int64_t>(priors->image[0]),
+                                static_cast<int64_t>(priors->image[1])};
+  if (image[0] == 0 || image[1] == 0) image = {node.shape(1)[2], node.shape(1)[3]};
+  const bool is_first = settings.priors.empty();
+  if (is_first) {
+    settings.image_size = image;
+    if (has_variances) settings.variances = priors->variances;
+  }
+  const std::vector<int64_t> grid = {node.shape(0)[2], node.shape(0)[3]};
+  if (image != settings.image_size || (has_variances && settings.variances != priors->variances) ||
+      node.shape(0)[0] != 1 || std::max(grid[0], grid[1]) > kMostSide ||
+      std::max(image[0], image[1]) > 1 << 16) {
+    return false;
+  }
+  BoxPriors& to = settings.priors.emplace_back();
+  to.feature = grid;
+  to.min_sizes = priors->min_sizes;
+  to.max_sizes = priors->max_sizes;
+  to.aspect_ratios = priors->ratios;
+  to.flip = false;  // the ratios hold their reciprocals
+  to.clip = priors->clips;
+  to.offset = priors->offset;
+  if (priors->step[0] > 0 && priors->step[1] > 0) to.step = {priors->step[0], priors->step[1]};
+  return PriorCount(settings) <= kMaxBoxPriors;
+}
 
 absl::Span<const ImportRule> DetectionRules() { return kDetectionRules; }
 

@@ -27,7 +27,7 @@ CompileOptions WithRawOutputs(const Net& net, CompileOptions options) {
       outputs.push_back(name);
       continue;
     }
-    for (const int raw : decoding->raw) {
+    for (const int raw : decoding->layer.bottoms) {
       if (raw >= 0) outputs.push_back(net.tensors()[static_cast<size_t>(raw)].name);
     }
   }
@@ -110,22 +110,66 @@ void Importer::ResolveOutputs() {
       [this](absl::string_view name) { return Suggestion(name, "name the top of a layer"); });
 }
 
+std::vector<const Layer*> Importer::PriorLayers(int tensor) const {
+  std::vector<const Layer*> layers;
+  if (tensor < 0 || net_.tensors()[static_cast<size_t>(tensor)].layer < 0) return layers;
+  const auto layer_of = [this](int t) -> const Layer* {
+    if (t < 0 || net_.tensors()[static_cast<size_t>(t)].layer < 0) return nullptr;
+    return &net_.layers()[static_cast<size_t>(net_.tensors()[static_cast<size_t>(t)].layer)];
+  };
+  const Layer* const last = layer_of(tensor);
+  const std::vector<int> sources =
+      last->type == "Concat" ? last->bottoms : std::vector<int>{tensor};
+  for (const int source : sources) {
+    const Layer* const layer = layer_of(source);
+    if (layer == nullptr || layer->type != "PriorBox" || layer->bottoms.size() != 2) return {};
+    layers.push_back(layer);
+  }
+  return layers;
+}
+
+std::optional<BoxSettings> Importer::BoxesOf(const Decoding& decoding) {
+  const std::vector<int>& raw = decoding.layer.bottoms;
+  const std::vector<const Layer*> layers = PriorLayers(decoding.priors);
+  if (raw.size() != 2 || raw[0] < 0 || raw[1] < 0 || layers.empty()) return std::nullopt;
+  std::optional<BoxSettings> settings = BoxesOfDetectionOutput(LayerView(&decoding.layer));
+  if (!settings.has_value()) return std::nullopt;
+  settings->location = tensor(raw[0]).name;
+  settings->confidence = tensor(raw[1]).name;
+  const bool has_variances = settings->variances.empty();
+  for (const Layer* const layer : layers) {
+    std::vector<ValueRef> operands;
+    for (const int bottom : layer->bottoms) {
+      operands.push_back(bottom < 0 ? nullptr : value(bottom).value);
+      if (operands.back() == nullptr) return std::nullopt;  // no output needs it
+    }
+    const LayerView view(layer);
+    LayerImporter node(&state_, &view, std::move(operands), &next_states_);
+    if (!AddPriors(node, has_variances, *settings)) return std::nullopt;
+  }
+  return settings;
+}
+
 // Layers whose work the firmware does, where the outputs are what they read.
-void Importer::NoteDecodings() {
+void Importer::NoteDecodings(std::optional<BoxSettings>* boxes) {
   for (const Decoding& decoding : net_.decodings()) {
     std::vector<std::string> raw;
-    for (const int index : decoding.raw) {
+    for (const int index : decoding.layer.bottoms) {
       if (index >= 0 && value(index).is_needed) raw.push_back(Quoted(tensor(index).name));
     }
     if (raw.empty()) continue;
+    std::optional<BoxSettings> found;
+    if (net_.decodings().size() == 1) found = BoxesOf(decoding);
     state_.diagnostics->Add(
         {.kind = DiagnosticKind::kDecodingLeftOut,
          .message = absl::StrCat("the layer decodes boxes, which no core does; the outputs are ",
                                  absl::StrJoin(raw, " and "), ", which it reads"),
          .file = state_.file,
-         .node = decoding.name,
-         .op = decoding.type,
-         .fix = "decode them in the firmware, by the layer's parameters"});
+         .node = decoding.layer.name,
+         .op = decoding.layer.type,
+         .fix = found.has_value() ? "the C code that the compile writes decodes them"
+                                  : "decode them in the firmware, by the layer's parameters"});
+    if (boxes != nullptr) *boxes = std::move(found);
   }
 }
 
@@ -325,7 +369,7 @@ void Importer::AddOutputs() {
   }
 }
 
-void Importer::Run() {
+void Importer::Run(std::optional<BoxSettings>* boxes) {
   ResolveInputs();
   ResolveOutputs();
   MarkNeeded();
@@ -342,7 +386,7 @@ void Importer::Run() {
     }
   }
   AddOutputs();
-  NoteDecodings();
+  NoteDecodings(boxes);
   if (state_.diagnostics->has_errors()) return;
   for (const InputDecl& input : options_.inputs) {
     const int index = FindInput(input.name);

@@ -8,6 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/boxes/box_settings.h"
 #include "compiler_core/frontends/caffe/net.h"
 #include "compiler_core/frontends/caffe/node_import.h"
 #include "compiler_core/frontends/common/cut_advice.h"
@@ -25,8 +26,9 @@ class Importer {
   Importer(const Net& net, const CompileOptions& options, const frontend::Plugins& plugins,
            Graph* graph, Diagnostics* diagnostics);
 
-  // Everything of note, and every error, is in the diagnostics afterwards.
-  void Run();
+  // Everything of note, and every error, is in the diagnostics afterwards. `boxes`: null, or it
+  // gets the settings of the one layer that decodes boxes.
+  void Run(std::optional<BoxSettings>* boxes);
 
  private:
   using Endpoints = frontend::Endpoints;
@@ -49,7 +51,11 @@ class Importer {
   std::string Suggestion(absl::string_view name, absl::string_view otherwise) const;
   void ResolveInputs();
   void ResolveOutputs();
-  void NoteDecodings();
+  // The settings of a layer that decodes boxes; nullopt: the decoder has no such form.
+  std::optional<BoxSettings> BoxesOf(const Decoding& decoding);
+  // The PriorBox layers whose results a tensor is, in their order; empty: it is something else.
+  std::vector<const Layer*> PriorLayers(int tensor) const;
+  void NoteDecodings(std::optional<BoxSettings>* boxes);
   // Makes a graph input of a tensor. Null: reported.
   ValueRef NewInput(int tensor, const std::string& name, const Shape* declared);
   void MarkNeeded();

@@ -387,14 +387,16 @@ void Net::Reader::AddLayer(const Message& message, bool is_v1) {
     case Role::kSilence:
       for (const int bottom : layer.bottoms) MarkRead(bottom);
       return;
-    case Role::kDecoding:
+    case Role::kDecoding: {
       for (size_t i = row.judged; i < layer.bottoms.size(); ++i) MarkRead(layer.bottoms[i]);
+      const int priors = layer.bottoms.size() > row.judged ? layer.bottoms[row.judged] : -1;
       layer.bottoms.resize(std::min(layer.bottoms.size(), row.judged));
       for (const int raw : layer.bottoms) {
         if (raw >= 0) net_.tensors_[static_cast<size_t>(raw)].is_decoded = true;
       }
-      net_.decodings_.push_back({layer.name, layer.type, tops, layer.bottoms});
+      net_.decodings_.push_back({std::move(layer), tops, priors});
       return;
+    }
   }
 }
 

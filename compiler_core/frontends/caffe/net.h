@@ -53,10 +53,9 @@ struct NetTensor {
 
 // A layer that decodes boxes behind the net, which the firmware does.
 struct Decoding {
-  std::string name;
-  std::string type;
+  Layer layer;                       // with the tensors that it decodes as bottoms
   std::vector<std::string> results;  // its tops
-  std::vector<int> raw;              // the tensors that it decodes; -1 as in Layer::bottoms
+  int priors = -1;                   // the tensor that holds the boxes that they are relative to
 };
 
 // A net as it runs at inference: phase TEST, level and stages as the net itself states them;

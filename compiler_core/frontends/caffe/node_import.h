@@ -1,6 +1,7 @@
 #ifndef NPUC_COMPILER_CORE_FRONTENDS_CAFFE_NODE_IMPORT_H_
 #define NPUC_COMPILER_CORE_FRONTENDS_CAFFE_NODE_IMPORT_H_
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "compiler_core/boxes/box_settings.h"
 #include "compiler_core/frontends/caffe/layer_view.h"
 #include "compiler_core/frontends/common/attribute_node.h"
 #include "compiler_core/frontends/common/rule_table.h"
@@ -58,6 +60,13 @@ class LayerImporter : public frontend::AttributeNode<LayerView> {
 
   NextStates* next_states_;
 };
+
+// The settings of a DetectionOutput layer, without outputs and priors; variances are empty where
+// the priors have them. nullopt: the decoder of ../../boxes does not have its form. Source:
+// detection_output_layer.cpp of SSD.
+std::optional<BoxSettings> BoxesOfDetectionOutput(const LayerView& layer);
+// Adds a PriorBox layer's priors. False: they do not fit beside those that are there.
+bool AddPriors(LayerImporter& node, bool has_variances, BoxSettings& settings);
 
 // The rule for one type of layer: sets the importer's outputs.
 struct ImportRule {

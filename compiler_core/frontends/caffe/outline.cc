@@ -34,7 +34,8 @@ absl::StatusOr<ModelOutline> OutlineCaffe(const caffe::CaffeFiles& files,
     }
   }
   for (const caffe::Decoding& decoding : net->decodings()) {
-    outline.notes.push_back(absl::StrCat("layer '", Printable(decoding.name), "' (", decoding.type,
+    outline.notes.push_back(absl::StrCat("layer '", Printable(decoding.layer.name), "' (",
+                                         decoding.layer.type,
                                          ") decodes boxes, which the firmware does"));
   }
   if (files.is_text_alone) {

@@ -106,6 +106,15 @@ NPUC_CAFFE_MESSAGE(PriorBox, {1, "min_size", kFloat}, {2, "max_size", kFloat},
                    {6, "variance", kFloat}, {7, "img_size", kInt}, {8, "img_h", kInt},
                    {9, "img_w", kInt}, {10, "step", kFloat}, {11, "step_h", kFloat},
                    {12, "step_w", kFloat}, {13, "offset", kFloat})
+NPUC_CAFFE_MESSAGE(NonMaximumSuppression, {1, "nms_threshold", kFloat}, {2, "top_k", kInt},
+                   {3, "eta", kFloat})
+NPUC_CAFFE_MESSAGE(DetectionOutput, {1, "num_classes", kInt}, {2, "share_location", kInt},
+                   {3, "background_label_id", kInt},
+                   {4, "nms_param", kMessage, NonMaximumSuppression},
+                   {5, "save_output_param", kMessage, Unread}, {6, "code_type", kInt},
+                   {7, "keep_top_k", kInt}, {8, "variance_encoded_in_target", kInt},
+                   {9, "confidence_threshold", kFloat}, {10, "visualize", kInt},
+                   {11, "visualize_threshold", kFloat}, {12, "save_file", kString})
 NPUC_CAFFE_MESSAGE(Normalize, {1, "across_spatial", kInt}, {2, "scale_filler", kMessage, Unread},
                    {3, "channel_shared", kInt}, {4, "eps", kFloat})
 
@@ -157,7 +166,7 @@ NPUC_CAFFE_MESSAGE(
     {147, "swish_param", kMessage, Swish}, {148, "clip_param", kMessage, Clip},
     {200, "annotated_data_param", kMessage, Unread}, {201, "multibox_loss_param", kMessage, Unread},
     {202, "permute_param", kMessage, Permute}, {203, "prior_box_param", kMessage, PriorBox},
-    {204, "detection_output_param", kMessage, Unread},
+    {204, "detection_output_param", kMessage, DetectionOutput},
     {205, "detection_evaluate_param", kMessage, Unread}, {206, "norm_param", kMessage, Normalize},
     {207, "video_data_param", kMessage, Unread})
 
@@ -340,6 +349,7 @@ constexpr TypeParameter kParameters[] = {
     {"Crop", "crop_param"},
     {"Deconvolution", "convolution_param"},
     {"DepthwiseConvolution", "convolution_param", true},
+    {"DetectionOutput", "detection_output_param", true},
     {"Dropout", "dropout_param"},
     {"DummyData", "dummy_data_param"},
     {"ELU", "elu_param"},

@@ -1,6 +1,7 @@
 #ifndef NPUC_COMPILER_CORE_FRONTENDS_COMMON_FRONT_END_H_
 #define NPUC_COMPILER_CORE_FRONTENDS_COMMON_FRONT_END_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "compiler_core/base/byte_source.h"
 #include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/boxes/box_settings.h"
 #include "compiler_core/frontends/common/outline.h"
 #include "compiler_core/frontends/common/plugins.h"
 #include "compiler_core/ir/graph/graph.h"
@@ -21,6 +23,9 @@ struct ModelFiles {
   std::string data_name = {};        // base name of the file of its constants
   const ByteSource* data = nullptr;  // null: there is none
   frontend::Plugins plugins = {};    // the operators that the config declares; none without plugins
+  // Takes the settings of boxes where the import cuts the model in front of layers that decode
+  // them; null: nobody asks.
+  std::optional<BoxSettings>* boxes = nullptr;
 };
 
 // The functions of a front end. Thread-safe. A member that is left out does not compile.

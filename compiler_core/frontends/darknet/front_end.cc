@@ -8,7 +8,7 @@ namespace {
 
 absl::StatusOr<Graph> Import(const ModelFiles& files, const CompileOptions& options,
                              Diagnostics& diagnostics) {
-  return ImportDarknet(files.model, files.data, options, diagnostics);
+  return ImportDarknet(files.model, files.data, options, diagnostics, files.boxes);
 }
 
 }  // namespace

@@ -281,6 +281,35 @@ constexpr char kYolo[] =
     "[route]\nlayers=-2\n[maxpool]\nstride=2\n[convolutional]\nfilters=6\nactivation=linear\n"
     "[yolo]\nmask=1\nanchors=10,14,23,27\nclasses=1\nnum=2\n";
 
+TEST(DarknetImportTest, HeadsBecomeSettingsOfBoxes) {
+  const auto boxes_of = [](const std::string& cfg, const std::vector<std::string>& outputs) {
+    CompileOptions options;
+    options.outputs = outputs;
+    Diagnostics diagnostics;
+    std::optional<BoxSettings> boxes;
+    const std::string bytes = WeightsOf(Ramp(12 + 42));
+    const ViewSource weights(bytes);
+    EXPECT_TRUE(ImportDarknet(cfg, &weights, options, diagnostics, &boxes).ok());
+    return boxes;
+  };
+  const std::optional<BoxSettings> boxes = boxes_of(kYolo, {});
+  ASSERT_TRUE(boxes.has_value());
+  EXPECT_EQ(boxes->kind, BoxKind::kYolo3);
+  EXPECT_EQ(boxes->classes, 1);
+  EXPECT_THAT(boxes->image_size, ElementsAre(4, 4));
+  ASSERT_EQ(boxes->heads.size(), 2);
+  EXPECT_EQ(boxes->heads[0].output, "convolutional_0");
+  EXPECT_THAT(boxes->heads[0].anchors, ElementsAre(10, 14));
+  EXPECT_THAT(boxes->heads[1].anchors, ElementsAre(23, 27));
+  EXPECT_EQ(boxes->heads[0].xy_scale, 1.05);
+  EXPECT_EQ(boxes->heads[1].xy_scale, 1);
+  // As `npuc init` writes the outputs; without one of them there are no boxes.
+  EXPECT_TRUE(boxes_of(kYolo, {"convolutional_0", "convolutional_4"}).has_value());
+  EXPECT_FALSE(boxes_of(kYolo, {"convolutional_4"}).has_value());
+  EXPECT_FALSE(boxes_of(absl::StrReplaceAll(kYolo, {{"classes=1", "classes=1\nnew_coords=1"}}), {})
+                   .has_value());
+}
+
 TEST(DarknetImportTest, HeadsAreLeftOut) {
   const Imported net = Import(kYolo, WeightsOf(Ramp(12 + 42)));
   ASSERT_TRUE(net.graph.ok()) << net.text;

@@ -64,6 +64,8 @@ size_t Importer::LayersToPlan() const {
     if (layer == all) return all;
     last = std::max(last, layer + 1);
   }
+  // A head behind the last output says what its numbers mean.
+  while (last < all && IsHead(cfg_.layers[last].type)) ++last;
   return options_.outputs.empty() ? all : last;
 }
 
@@ -196,7 +198,25 @@ void Importer::ImportLayer(int index) {
   if (state_.ConstantsFit(node.source())) At(index).value = node.outputs()[0];
 }
 
-void Importer::NoteHeads() {
+std::optional<BoxSettings> Importer::BoxesOfHeads() {
+  if (batch_ != 1 || plan_.heads.empty() || !plan_.input.is_image()) return std::nullopt;
+  BoxSettings settings{.image_size = {plan_.input.h, plan_.input.w}};
+  for (const int head : plan_.heads) {
+    const Layer& layer = LayerAt(head);
+    const std::string source = NameOf(layer.sources[0]);
+    const bool is_output =
+        std::any_of(outputs_.begin(), outputs_.end(),
+                    [&](const frontend::Endpoints::Output& o) { return o.name == source; });
+    if (!is_output) return std::nullopt;
+    LayerOptions options(layer.section, &layer.name, &state_.file, state_.diagnostics);
+    if (!AddHeadTo(options, source, head == plan_.heads[0], settings)) {
+      return std::nullopt;
+    }
+  }
+  return settings;
+}
+
+void Importer::NoteHeads(bool are_decoded) {
   for (const int head : plan_.heads) {
     const Layer& layer = LayerAt(head);
     LayerOptions options(layer.section, &layer.name, &state_.file, state_.diagnostics);
@@ -206,7 +226,8 @@ void Importer::NoteHeads() {
                              .line = layer.section->line,
                              .node = layer.name,
                              .op = layer.section->type,
-                             .fix = "decode them in the application"});
+                             .fix = are_decoded ? "the C code that the compile writes decodes them"
+                                                : "decode them in the application"});
   }
 }
 
@@ -222,7 +243,7 @@ void Importer::AddOutputs() {
   }
 }
 
-void Importer::Run() {
+void Importer::Run(std::optional<BoxSettings>* boxes) {
   plan_ = PlanNet(cfg_, LayersToPlan(), ReadInputSize(), state_.file, *state_.diagnostics);
   if (state_.diagnostics->has_errors()) return;
   state_.dialect = plan_.dialect;
@@ -239,7 +260,9 @@ void Importer::Run() {
       ImportLayer(layer);
     }
   }
-  if (options_.outputs.empty()) NoteHeads();
+  const std::optional<BoxSettings> found = BoxesOfHeads();
+  if (boxes != nullptr) *boxes = found;
+  if (options_.outputs.empty()) NoteHeads(found.has_value());
   AddOutputs();
 }
 

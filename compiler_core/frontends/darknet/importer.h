@@ -9,6 +9,7 @@
 #include "compiler_core/base/byte_source.h"
 #include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/boxes/box_settings.h"
 #include "compiler_core/frontends/common/endpoints.h"
 #include "compiler_core/frontends/darknet/cfg_file.h"
 #include "compiler_core/frontends/darknet/layer_import.h"
@@ -25,8 +26,9 @@ class Importer {
   Importer(const CfgFile& cfg, const ByteSource* weights, const CompileOptions& options,
            Graph* graph, Diagnostics* diagnostics);
 
-  // Everything of note, and every error, is in the diagnostics afterwards.
-  void Run();
+  // Everything of note, and every error, is in the diagnostics afterwards. `boxes`: null, or it
+  // gets the settings of the layers that decode boxes, if those are all of one kind.
+  void Run(std::optional<BoxSettings>* boxes);
 
  private:
   // The state of one layer's result, or of the net's input.
@@ -55,7 +57,8 @@ class Importer {
   bool OpenWeights();
   void AddInput(int layer);
   void ImportLayer(int layer);
-  void NoteHeads();
+  std::optional<BoxSettings> BoxesOfHeads();
+  void NoteHeads(bool are_decoded);
   void AddOutputs();
 
   const CfgFile& cfg_;

@@ -11,7 +11,7 @@ bool IsTfLiteModel(absl::string_view bytes) {
 
 absl::StatusOr<Graph> Import(const ModelFiles& files, const CompileOptions& options,
                              Diagnostics& diagnostics) {
-  return ImportTfLite(files.model, options, diagnostics, files.plugins);
+  return ImportTfLite(files.model, options, diagnostics, files.plugins, files.boxes);
 }
 
 }  // namespace

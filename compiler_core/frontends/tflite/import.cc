@@ -9,11 +9,12 @@
 namespace npuc {
 
 absl::StatusOr<Graph> ImportTfLite(absl::string_view model_bytes, const CompileOptions& options,
-                                   Diagnostics& diagnostics, const frontend::Plugins& plugins) {
+                                   Diagnostics& diagnostics, const frontend::Plugins& plugins,
+                                   std::optional<BoxSettings>* boxes) {
   return frontend::RunImport("TFLite", options, diagnostics, [&](Graph* graph, Diagnostics* found) {
     const std::unique_ptr<tflite::ModelFile> file =
         tflite::ModelFile::Parse(model_bytes, options.model_name, *found);
-    if (file != nullptr) tflite::Importer(*file, options, plugins, graph, found).Run();
+    if (file != nullptr) tflite::Importer(*file, options, plugins, graph, found).Run(boxes);
   });
 }
 

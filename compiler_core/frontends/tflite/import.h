@@ -1,6 +1,7 @@
 #ifndef NPUC_COMPILER_CORE_FRONTENDS_TFLITE_IMPORT_H_
 #define NPUC_COMPILER_CORE_FRONTENDS_TFLITE_IMPORT_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/boxes/box_settings.h"
 #include "compiler_core/frontends/common/outline.h"
 #include "compiler_core/frontends/common/plugins.h"
 #include "compiler_core/ir/graph/graph.h"
@@ -19,9 +21,11 @@ namespace npuc {
 // QDQ form of ops/quantize.h: its inputs and outputs are float, an input's Quantize and an output's
 // Dequantize hold the parameters of what the file stores. The result has been through VerifyGraph.
 // Every problem goes to `diagnostics`, with options.model_name as file; the status is that of the
-// first error. model_bytes is read during the call only. Thread-safe.
+// first error. model_bytes is read during the call only. `boxes`, where it is not null, gets the
+// settings of an operator that decodes boxes, which is left out. Thread-safe.
 absl::StatusOr<Graph> ImportTfLite(absl::string_view model_bytes, const CompileOptions& options,
-                                   Diagnostics& diagnostics, const frontend::Plugins& plugins = {});
+                                   Diagnostics& diagnostics, const frontend::Plugins& plugins = {},
+                                   std::optional<BoxSettings>* boxes = nullptr);
 
 // The TFLite operators that ImportTfLite has a rule for, sorted. Whether a rule succeeds also
 // depends on the node.

@@ -135,6 +135,7 @@ void Importer::NoteDecoding(const OperatorView& decoder) {
                        [&](const Output& output) { return output.tensor == tensor; });
   };
   if (!is_output(decoder.inputs[0]) || !is_output(decoder.inputs[1])) return;
+  boxes_ = BoxesOf(file_, decoder);
   state_.diagnostics->Add(
       {.kind = DiagnosticKind::kDecodingLeftOut,
        .message = absl::StrCat("the operator decodes boxes, which no core does; the outputs are ",
@@ -142,7 +143,10 @@ void Importer::NoteDecoding(const OperatorView& decoder) {
        .file = state_.file,
        .node = file_.tensor(decoder.outputs[0]).name,
        .op = decoder.op,
-       .fix = absl::StrCat("decode them in the firmware, with the anchors in tensor ", name(2))});
+       .fix = boxes_.has_value()
+                  ? "the C code that the compile writes decodes them"
+                  : absl::StrCat("decode them in the firmware, with the anchors in tensor ",
+                                 name(2))});
 }
 
 void Importer::MarkNeeded() {
@@ -232,7 +236,7 @@ void Importer::ReportUnusedInputs() {
   }
 }
 
-void Importer::Run() {
+void Importer::Run(std::optional<BoxSettings>* boxes) {
   state_.keep_states = options_.keep_states;
   ResolveInputs();
   ResolveOutputs();
@@ -241,6 +245,7 @@ void Importer::Run() {
   graph_.CheckShapes(shapes_are_the_files_);
   graph_.Run(&variables_);
   AddOutputs();
+  if (boxes != nullptr) *boxes = std::move(boxes_);
   if (!state_.diagnostics->has_errors()) ReportUnusedInputs();
 }
 

@@ -9,6 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/boxes/box_settings.h"
 #include "compiler_core/frontends/common/cut_advice.h"
 #include "compiler_core/frontends/common/endpoints.h"
 #include "compiler_core/frontends/common/plugins.h"
@@ -28,8 +29,9 @@ class Importer {
   Importer(const ModelFile& file, const CompileOptions& options, const frontend::Plugins& plugins,
            Graph* graph, Diagnostics* diagnostics);
 
-  // Everything of note, and every error, is in the diagnostics afterwards.
-  void Run();
+  // Everything of note, and every error, is in the diagnostics afterwards. `boxes`: null, or it
+  // gets the settings of an operator that decodes boxes.
+  void Run(std::optional<BoxSettings>* boxes);
 
  private:
   struct Output {
@@ -63,6 +65,7 @@ class Importer {
   std::map<int, bool> cuts_;  // INPUT_OPS by tensor: whether an output depends on it
   bool shapes_are_the_files_ = true;
   std::vector<Output> outputs_;
+  std::optional<BoxSettings> boxes_;
   std::optional<frontend::CutAdvice> advice_;
 };
 
