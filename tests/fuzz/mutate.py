@@ -2,15 +2,16 @@
 """Damages models byte by byte and gives them to npuc: it must answer each with a result or with a
 diagnostic, and never crash, hang or call the problem its own.
 
-    mutate.py [--mutants N] [--seed S] [--threads T] [--folder wild] [MODEL...]
+    mutate.py [--mutants N] [--seed S] [--threads T] [--folder wild | --suites] [MODEL...]
 
 Each of N mutants (default 300; a release asks for 10,000) is one of the shared folder's models
 with 1 to 8 bytes changed, half of them near its beginning or end, where the structure lies. All
 frameworks take turns; half of the TFLite and ONNX mutants are compiled for an integer core. A
-failure prints the seed that makes the mutant again. Published models (`--folder wild`) are also
-quantized on their recorded inputs, and run on them. ctest has 150 of all and 100 of wild on its own
-build, which in `tests/run.sh` has the sanitizers. Environment: NPUC_BIN_DIR, NPUC_SHARED; exit 77
-where the shared folder is missing.
+failure prints the seed that makes the mutant again. `--suites` takes the real nets of shared/suites
+(suite_nets.py), of which one file of two is damaged; MODEL names one of them. Published models
+(`--folder wild`) are also quantized on their recorded inputs, and run on them. ctest has 150, then
+100 of wild and 60 of suites on its own build, which in `tests/run.sh` has the sanitizers.
+Environment: NPUC_BIN_DIR, NPUC_SHARED; exit 77 where the shared folder is missing.
 """
 
 import argparse
@@ -26,6 +27,8 @@ import sys
 import tempfile
 
 import numpy as np
+
+import suite_nets
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BIN = os.environ.get("NPUC_BIN_DIR", os.path.join(ROOT, "build", "bin"))
@@ -162,14 +165,82 @@ def run_mutant(model, data, seed):
         return verdict, detail
 
 
+def run_suite_mutant(net, seed):
+    """A mutant of a net in two files, compiled for GRUS or quantized on noise for X2_1204."""
+    rng = random.Random(seed)
+    damaged_key = rng.choice(list(net.files))
+    core = rng.choice(("GRUS", "X2_1204"))
+    with tempfile.TemporaryDirectory(prefix="npuc-mutant-") as folder:
+        lines = [f"CORENAME: {core}", f"FRAMEWORK: {net.framework}", "OUTPUT_FILE: model.h",
+                 f"INPUT_OPS: {json.dumps(net.inputs)}"]
+        for key, data in net.files.items():
+            with open(os.path.join(folder, key), "wb") as f:
+                f.write(damaged(data, rng) if key == damaged_key else data)
+            lines.append(f"{key}: {key}")
+        if core == "X2_1204":
+            files = {}
+            for i, (name, shape) in enumerate(net.inputs.items()):
+                files[name] = os.path.join(folder, f"samples_{i}.npy")
+                noise = np.random.default_rng(seed).random([2, *shape[1:]], np.float32)
+                np.save(files[name], noise)
+            lines.append(f"QUANT: {{calibration_data: {json.dumps(files)}}}")
+        config = os.path.join(folder, "net.yaml")
+        with open(config, "w", encoding="utf-8") as f:
+            f.write("\n".join(lines) + "\n")
+        return npuc(config, "-o", os.path.join(folder, "out"))
+
+
+def suite_jobs(arguments):
+    """(net, seed) of each mutant; empty where the shared folder has no suites."""
+    suites = os.path.join(SHARED, "suites")
+    if not os.path.isdir(suites):
+        return []
+    with tempfile.TemporaryDirectory() as scratch:
+        nets = [n for n in suite_nets.nets(suites, scratch)
+                if not arguments.models or n.name in arguments.models]
+    return [(nets[i % len(nets)], arguments.seed * 1000003 + i) for i in range(arguments.mutants)]
+
+
+def report(results):
+    """Counts (framework, model, seed, (verdict, detail)) and prints findings; the exit code."""
+    counts = collections.defaultdict(collections.Counter)
+    models, failures, total = set(), 0, 0
+    for framework, model, seed, (verdict, detail) in results:
+        counts[framework][verdict] += 1
+        models.add(model)
+        total += 1
+        if verdict not in ("compiled", "refused"):
+            failures += 1
+            print(f"{verdict}: {model}, seed {seed}: {detail}", flush=True)
+    for framework, verdicts in sorted(counts.items()):
+        listed = ", ".join(f"{n} {v}" for v, n in sorted(verdicts.items()))
+        print(f"FIGURE: mutants of {framework} models: {listed}")
+    print(f"FIGURE: {total} mutants of {len(models)} models, {failures} failures")
+    return 1 if failures else 0
+
+
+def mutate_suites(arguments):
+    jobs = suite_jobs(arguments)
+    if not jobs:
+        print(f"skipped: no suites in {SHARED} (set NPUC_SHARED)")
+        return 77
+    with concurrent.futures.ThreadPoolExecutor(arguments.threads) as pool:
+        verdicts = pool.map(lambda job: run_suite_mutant(*job), jobs)
+        return report((net.framework, net.name, seed, verdict)
+                      for (net, seed), verdict in zip(jobs, verdicts))
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--mutants", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--folder", default="", help="of the shared models, wild say; all of them")
+    parser.add_argument("--suites", action="store_true", help="the real nets of shared/suites")
     parser.add_argument("models", nargs="*")
     arguments = parser.parse_args()
+    if arguments.suites:
+        return mutate_suites(arguments)
     root = os.path.join(SHARED, "models", arguments.folder)
     models = arguments.models or sorted(
         p for p in glob.glob(os.path.join(root, "**", "*"), recursive=True)
@@ -183,20 +254,10 @@ def main():
             data[path] = f.read()
     jobs = [(models[i % len(models)], arguments.seed * 1000003 + i)
             for i in range(arguments.mutants)]
-    counts = collections.defaultdict(collections.Counter)
-    failures = 0
     with concurrent.futures.ThreadPoolExecutor(arguments.threads) as pool:
-        results = pool.map(lambda job: run_mutant(job[0], data[job[0]], job[1]), jobs)
-        for (model, seed), (verdict, detail) in zip(jobs, results):
-            counts[FRAMEWORKS[os.path.splitext(model)[1]]][verdict] += 1
-            if verdict not in ("compiled", "refused"):
-                failures += 1
-                print(f"{verdict}: {model}, seed {seed}: {detail}")
-    for framework, verdicts in sorted(counts.items()):
-        listed = ", ".join(f"{n} {v}" for v, n in sorted(verdicts.items()))
-        print(f"FIGURE: mutants of {framework} models: {listed}")
-    print(f"FIGURE: {len(jobs)} mutants of {len(models)} models, {failures} failures")
-    return 1 if failures else 0
+        verdicts = pool.map(lambda job: run_mutant(job[0], data[job[0]], job[1]), jobs)
+        return report((FRAMEWORKS[os.path.splitext(model)[1]], model, seed, verdict)
+                      for (model, seed), verdict in zip(jobs, verdicts))
 
 
 if __name__ == "__main__":

@@ -7,8 +7,9 @@
 #   --seconds N   for each target (default 600: the ten minutes that a release asks for)
 #   TARGET        default: graphdef_fuzz (the GraphDef reader), passes_fuzz (the graph passes),
 #                 codec_fuzz (encoder and disassembler round trip), torch_archive_fuzz and
-#                 torch_code_fuzz (TorchScript), tflite_fuzz, onnx_fuzz, darknet_fuzz, paddle_fuzz,
-#                 layer_template_fuzz (the quantizer's template), npy_fuzz (NumPy files),
+#                 torch_code_fuzz (TorchScript), tflite_fuzz, onnx_fuzz, caffe_fuzz, darknet_fuzz,
+#                 paddle_fuzz, mxnet_fuzz, layer_template_fuzz (the quantizer's template),
+#                 npy_fuzz (NumPy files),
 #                 compass_ir_fuzz and compass_import_fuzz (Compass's IR, and as a model);
 #                 "all": every one that there is
 #
@@ -35,7 +36,7 @@ while [[ $# -gt 0 ]]; do
     all)
       for folder in tests/fuzz/corpus/*/; do targets+=("$(basename "$folder")"); done
       ;;
-    -h|--help) sed -n '2,19s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+    -h|--help) sed -n '2,20s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
     *)
       [[ -d "tests/fuzz/corpus/$1" ]] || { echo "run_fuzz.sh: no corpus for '$1'" >&2; exit 2; }
       targets+=("$1")
@@ -45,8 +46,8 @@ while [[ $# -gt 0 ]]; do
 done
 [[ ${#targets[@]} -gt 0 ]] || \
   targets=(graphdef_fuzz passes_fuzz codec_fuzz torch_archive_fuzz torch_code_fuzz tflite_fuzz
-           onnx_fuzz darknet_fuzz paddle_fuzz layer_template_fuzz npy_fuzz compass_ir_fuzz
-           compass_import_fuzz)
+           onnx_fuzz caffe_fuzz darknet_fuzz paddle_fuzz mxnet_fuzz layer_template_fuzz npy_fuzz
+           compass_ir_fuzz compass_import_fuzz)
 
 export CCACHE_BASEDIR="$root" CCACHE_NOHASHDIR=1
 cmake --preset fuzz >/dev/null && cmake --build build/fuzz -j "$(nproc)" --target "${targets[@]}" \
