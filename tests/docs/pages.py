@@ -2,7 +2,7 @@
 
     ```sh                       commands; run in the order of the page
     ```sh not-run: REASON       commands that no test runs, and why
-    ```yaml my.yaml             a file of that name; written where the commands run
+    ```yaml my.yaml             a file of that name, or FOLDER/my.yaml, where the commands run
 
 A block may stand in a list, indented. A line that looks like a command outside such blocks is a
 finding: nothing would run it.
@@ -59,7 +59,7 @@ def blocks(text):
         elif language == "sh":
             raise ValueError(f"line {line - 1}: '{rest}' is not 'not-run: REASON'")
         elif rest:
-            if not re.fullmatch(r"[\w.-]+", rest):
+            if not re.fullmatch(r"(?:\w[\w.-]*/)?[\w.-]+", rest):
                 raise ValueError(f"line {line - 1}: '{rest}' is not a file's name")
             found.append(Block("file", line, body, rest))
     return found

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 
+import detector_files
 import own_model
 import pages
 
@@ -36,10 +37,12 @@ def make_certificates(folder):
                         name + ".pem"], cwd=folder, check=True, stderr=subprocess.DEVNULL)
 
 
-# Every page with commands, and what makes the files that it takes for given.
+# Every page with commands, and what makes the files that it takes for given; where that returns a
+# text, it says why it cannot, and the page is skipped.
 PAGES = {
     "README.md": own_model.write,
     "CONTRIBUTING.md": None,
+    "client/DETECTOR.md": detector_files.write,
     "client/TUTORIAL.md": None,
     "compiler_core/boxes/README.md": None,
     "client/python/README.md": None,
@@ -91,8 +94,10 @@ def run_page(page, begin):
     ran = sum(block.kind == "run" for block in blocks)
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as out:
         stand(folder)
-        if PAGES.get(page):
-            PAGES[page](folder)
+        missing = PAGES[page](folder) if PAGES.get(page) else None
+        if isinstance(missing, str):
+            print(f"{page}: skipped: {missing}")
+            return True
         env = {**os.environ, "OUT": out, "PATH": f"{os.path.abspath(BIN)}:{os.environ['PATH']}"}
         log = os.path.join(out, ".log")
         with open(log, "wb") as f:

@@ -32,7 +32,9 @@
                                         caffe [-v] [--update] [NAME...],
                                         darknet [-v] [--update] [NAME...],
                                         paddle [-v] [--update] [NAME...], mxnet [NAME...],
-                                        boxes [TYPE...], plugins, addresses, pictures, saved_model,
+                                        boxes [TYPE...], model_boxes [FORMAT...],
+                                        detectors [NAME...], plugins, addresses,
+                                        pictures, saved_model,
                                         sounds, kept_states, torch_states
 
 Environment: NPUC_BIN_DIR (default build/bin), NPUC_SHARED (default ../shared). Exit 0 passed, 1
@@ -60,8 +62,8 @@ SUITES = ("first_minute", "tf_graphs", "mnist", "vendor_headers", "vendor_frames
           "full_disk", "wild", "random_quantized", "config_keys", "overflow",
           "command_line", "constants", "not_finite", "saturation", "calibration_cost",
           "dead_channels", "row_plans", "coded_weights", "published", "caffe", "darknet", "paddle",
-          "mxnet", "boxes", "plugins", "addresses", "pictures", "saved_model", "vendor_like",
-          "sounds", "kept_states", "torch_states")
+          "mxnet", "boxes", "model_boxes", "detectors", "plugins", "addresses", "pictures",
+          "saved_model", "vendor_like", "sounds", "kept_states", "torch_states")
 # Where the module cannot be named as the suite.
 MODULES = {"torch": "torch_nets"}
 
