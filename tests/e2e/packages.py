@@ -4,9 +4,9 @@
 
 cpack makes npucd, npuc and python3-npuc from the programs of this build. The system is this one's
 files below an overlay, which takes every change and goes with the suite; needs root, and a kernel
-that mounts overlays. In it: install; the config checked and the daemon started by it as its user; the sample
-compiled by one command; an upgrade keeps an edited config; a removal keeps data; a purge leaves
-nothing.
+that mounts overlays. In it: install; the config checked and the daemon started by it as its user;
+the sample compiled by one command; an upgrade keeps an edited config; a removal keeps data; a purge
+leaves nothing.
 """
 
 import glob
