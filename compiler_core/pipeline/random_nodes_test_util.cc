@@ -327,7 +327,7 @@ absl::StatusOr<CompiledModel> AssembleModel(const Program& program) {
   return model;
 }
 
-std::vector<uint8_t> InputBytes(absl::Span<const Tensor> inputs) {
+std::vector<uint8_t> StoredInputs(absl::Span<const Tensor> inputs) {
   std::vector<uint8_t> bytes;
   for (const Tensor& tensor : inputs) {
     for (const float value : tensor.ToFloats()) {
@@ -410,7 +410,7 @@ absl::StatusOr<std::vector<std::vector<float>>> Simulate(const Graph& graph,
   ASSIGN_OR_RETURN(const std::unique_ptr<Simulator> simulator,
                    Simulator::Load(model, "test.npuc", diagnostics));
   std::vector<uint8_t> bytes;
-  RETURN_IF_ERROR(simulator->Run(InputBytes(inputs), bytes));
+  RETURN_IF_ERROR(simulator->Run(StoredInputs(inputs), bytes));
   std::vector<std::vector<float>> results;
   for (const PortTensor& port : model.outputs) {
     std::vector<float> values(static_cast<size_t>(ElementCount(port.shape)));

@@ -45,7 +45,7 @@ PAGES = {
     "client/DETECTOR.md": detector_files.write,
     "client/TUTORIAL.md": None,
     "compiler_core/boxes/README.md": None,
-    "client/python/README.md": None,
+    "client/examples/python/README.md": None,
     "deploy/OPERATIONS.md": make_certificates,
     "deploy/k8s/README.md": None,
     "proto/HTTP.md": None,

@@ -77,7 +77,7 @@ def main(arguments):
             harness.figure("Python example skipped: python3-grpcio is missing")
             return
         stubs = os.path.join(folder, "stubs")
-        python = os.path.join(harness.ROOT, "client", "python")
+        python = os.path.join(harness.ROOT, "client", "examples", "python")
         harness.run(os.path.join(python, "generate.sh"), stubs)
         out = os.path.join(folder, "python")
         subprocess.run([sys.executable, os.path.join(python, "compile_one.py"), server.address,

@@ -180,19 +180,23 @@ class Maker {
   }
 
   // As least_sqnr asks: where 8 bits do not suffice, once more with 16 for activations, and once
-  // more with 16 for weights, too. Keeps the best of these.
+  // more with 16 for weights, too. Keeps the best of these. Other bits than 8 are the config's
+  // choice.
   absl::StatusOr<QuantizeResult> QuantizeWell(QuantizeInput& input) {
     ASSIGN_OR_RETURN(QuantizeResult best, Quantize(input, diagnostics_));
     const double first = LeastSqnr(best);
     const double wanted = input.options.least_sqnr_db;
-    if (input.fixed_point || !input.template_name.empty()) return best;
+    if (input.fixed_point || wanted <= 0 || !input.template_name.empty()) return best;
+    constexpr int kUsualBits = 8;
     constexpr int kBits = 16;
     std::string chosen;
     for (const bool widens_weights : {false, true}) {
       if (LeastSqnr(best) >= wanted) break;
       const QuantOptions before = input.options;
-      input.options.activation_bits = kBits;
-      if (widens_weights) input.options.weight_bits = kBits;
+      int& activations = input.options.activation_bits;
+      if (activations == kUsualBits) activations = kBits;
+      int& weights = input.options.weight_bits;
+      if (widens_weights && weights == kUsualBits) weights = kBits;
       if (input.options == before) continue;
       Diagnostics again;  // says what the first run has said
       ASSIGN_OR_RETURN(QuantizeResult wider, Quantize(input, again));

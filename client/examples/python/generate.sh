@@ -8,7 +8,7 @@ if [[ $# -ne 1 || "$1" == -* ]]; then
   sed -n '2,3s/^# \{0,1\}//p' "$0" >&2
   exit 2
 fi
-proto=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../proto" && pwd)
+proto=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../../proto" && pwd)
 mkdir -p "$1/npuc/v1" "$1/npuc/rpc"
 protoc -I "$proto" --python_out="$1" --grpc_python_out="$1" \
   --plugin=protoc-gen-grpc_python="$(command -v grpc_python_plugin)" \
