@@ -93,7 +93,8 @@ class RpcTest : public ::testing::Test {
     dispatch_ = *executor::DispatchSwitch::Open(dir_ + "/paused",
                                                 [this](bool paused) { board_.SetPaused(paused); });
     admin_.dispatch = dispatch_.get();
-    usage_ = *executor::UsageBook::Open(dir_ + "/usage", [] { return absl::Now(); });
+    usage_ = *executor::UsageBook::Open(
+        dir_ + "/usage", [] { return absl::Now(); }, &metrics_);
     admin_.usage = usage_.get();
     admin_.tenants = [] {
       api::AdminControls::TenantNow now;
@@ -272,6 +273,7 @@ class RpcTest : public ::testing::Test {
   observe::Readiness readiness_{nullptr};
   std::unique_ptr<log::AuditLog> audit_;
   std::unique_ptr<executor::DispatchSwitch> dispatch_;
+  observe::NoMetrics metrics_;
   std::unique_ptr<executor::UsageBook> usage_;
   api::AdminControls admin_;
   std::unique_ptr<RpcServer> server_;
