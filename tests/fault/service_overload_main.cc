@@ -177,6 +177,7 @@ int ProbeHealth(const std::string& address) {
   const auto stub = v1::ServerInfoService::NewStub(OpenChannel(address));
   while (true) {
     grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(10)));
     v1::GetServerInfoResponse response;
     const absl::Time begin = absl::Now();
     const bool ok = stub->GetServerInfo(&context, {}, &response).ok();
