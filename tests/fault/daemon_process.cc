@@ -155,7 +155,8 @@ std::optional<int> DaemonProcess::AwaitEnd(absl::Duration patience) {
 }
 
 void Pause(absl::Duration duration) {
-  poll(nullptr, 0, static_cast<int>(absl::ToInt64Milliseconds(duration)));
+  // A moment that has passed is no time: poll waits for ever where it is negative.
+  poll(nullptr, 0, static_cast<int>(std::max<int64_t>(0, absl::ToInt64Milliseconds(duration))));
 }
 
 int64_t ResidentBytes(pid_t pid) {
