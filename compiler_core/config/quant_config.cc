@@ -150,8 +150,9 @@ bool Trim(const std::string& text, QuantConfig& config) {
   options.trim_infinity = TrimInfinityFromText(text);
   if (options.trim_infinity.has_value()) return true;
   std::optional<std::vector<TrimRule>> rules = TrimRulesFromText(text);
-  if (rules.has_value()) options.trim_rules = *std::move(rules);
-  return rules.has_value();
+  if (!rules.has_value()) return false;
+  options.trim_rules = *std::move(rules);
+  return true;
 }
 
 // "[(0,3),(5,6)]" or the name of a layer.

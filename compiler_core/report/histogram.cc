@@ -70,8 +70,9 @@ Histogram MakeHistogram(absl::Span<const float> values, int bins) {
   result.low = result.min = extent.least;
   result.high = result.max = extent.most;
   if (result.low == result.high) {
-    result.low -= 0.5;
-    result.high += 0.5;
+    const double half = std::max(0.5, std::fabs(result.low) * 0x1p-20);  // of 1e30, 0.5 is nothing
+    result.low -= half;
+    result.high += half;
   }
   const double low = result.low;
   const double bins_per_unit = bins / (result.high - result.low);

@@ -34,6 +34,14 @@ TEST(Histogram, EqualValuesLieInTheMiddleOfAUnit) {
   EXPECT_THAT(h.counts, ElementsAre(0, 0, 2, 0));
 }
 
+TEST(Histogram, EqualLargeValuesLieInTheMiddle) {
+  for (const float value : {1e30f, -3e38f}) {
+    const Histogram histogram = MakeHistogram(std::vector<float>(5, value), 4);
+    EXPECT_EQ(histogram.counts[1] + histogram.counts[2], 5) << value;
+    EXPECT_LT(histogram.low, histogram.high);
+  }
+}
+
 TEST(Histogram, ValuesThatAreNotFiniteAreCountedApart) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float infinity = std::numeric_limits<float>::infinity();

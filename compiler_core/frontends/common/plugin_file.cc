@@ -430,7 +430,7 @@ bool ParseFormula(PluginOp& op, const std::string& text, int line,
     }
     names.callees.push_back(std::move(callee));
   }
-  return op.formula.Parse(text, names, [&](int at, std::string message, std::string fix) {
+  return op.formula.Parse(text, names, [&](int at, const std::string& message, std::string fix) {
     diagnostics.Add({.kind = DiagnosticKind::kConfigValueNotAllowed,
                      .message = absl::StrCat("operator '", Printable(op.op), "': ", message),
                      .file = op.file,

@@ -44,7 +44,7 @@ absl::StatusOr<std::vector<std::string>> Words(LayerImporter& node, absl::string
 
 // `gates` rows of weights a cell, `biases` numbers.
 absl::StatusOr<Sequence> ReadSequence(LayerImporter& node, int states, int64_t gates,
-                                      int64_t biases, std::vector<std::string> functions) {
+                                      int64_t biases, const std::vector<std::string>& functions) {
   RETURN_IF_ERROR(node.ExpectInputs(1 + states, 1 + states));
   Sequence s;
   if (node.rank(0) != 3) return node.FailInvalid("layer_bottom_shape", "is no [batch,steps,input]");

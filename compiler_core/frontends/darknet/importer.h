@@ -40,7 +40,7 @@ class Importer {
 
   // -1: the net's input; nullopt: there is none of that name, or a layer that gives nothing.
   std::optional<int> Find(absl::string_view name) const;
-  Tensor& At(int layer) { return tensors_[static_cast<size_t>(layer + 1)]; }
+  Tensor& At(int layer) { return tensors_[static_cast<size_t>(layer) + 1]; }
   const Layer& LayerAt(int layer) const { return plan_.layers[static_cast<size_t>(layer)]; }
   const Size& SizeOf(int layer) const { return layer < 0 ? plan_.input : LayerAt(layer).out; }
   std::string NameOf(int layer) const { return layer < 0 ? kInputName : LayerAt(layer).name; }
