@@ -35,18 +35,10 @@ std::string Remark(const Command& command) {
   return "";
 }
 
-uint32_t WordAt(absl::Span<const uint8_t> bytes, int64_t offset) {
-  uint32_t word = 0;
-  for (int64_t i = 0; i < 4; ++i) {
-    word |= uint32_t{bytes[static_cast<size_t>(offset + i)]} << (8 * i);
-  }
-  return word;
-}
-
 void AppendRawWords(absl::Span<const uint8_t> bytes, int64_t offset, int64_t end,
                     std::string& out) {
   for (; offset + 4 <= end; offset += 4) {
-    absl::StrAppendFormat(&out, " %08x", WordAt(bytes, offset));
+    absl::StrAppendFormat(&out, " %08x", integer::WordAt(bytes, offset));
   }
   for (; offset < end; ++offset) {
     absl::StrAppendFormat(&out, " %02x", bytes[static_cast<size_t>(offset)]);
@@ -78,7 +70,7 @@ Disassembly DisassembleIntegerCommands(absl::Span<const uint8_t> bytes) {
     }
     ++result.command_count;
     absl::StrAppendFormat(&result.text, "%06d  %08x  %s%s\n", result.end_bytes,
-                          WordAt(bytes, result.end_bytes),
+                          integer::WordAt(bytes, result.end_bytes),
                           integer::PrintCommand(decoded->body, OperandText),
                           decoded->descending ? " descending" : "");
     result.end_bytes += decoded->size_bytes;
@@ -108,7 +100,7 @@ Disassembly DisassembleCommands(absl::Span<const uint8_t> bytes) {
       break;
     }
     ++result.command_count;
-    absl::StrAppendFormat(&result.text, "%06d  %08x  ", offset, WordAt(bytes, offset));
+    absl::StrAppendFormat(&result.text, "%06d  %08x  ", offset, integer::WordAt(bytes, offset));
     if (decoded.ok()) {
       absl::StrAppend(&result.text, PrintCommand(decoded->command, OperandText),
                       Remark(decoded->command), "\n");

@@ -147,17 +147,19 @@ std::vector<uint32_t> WithUsual(absl::Span<const uint32_t> packed,
   return words;
 }
 
-uint32_t WordOf(absl::Span<const uint8_t> bytes, size_t at) {
-  uint32_t word = 0;
-  for (size_t i = 0; i < kWordBytes; ++i) word |= uint32_t{bytes[at + i]} << (8 * i);
-  return word;
-}
-
 void PutWord(uint32_t word, std::vector<uint8_t>& out) {
   for (int shift = 0; shift < 32; shift += 8) out.push_back(static_cast<uint8_t>(word >> shift));
 }
 
 }  // namespace
+
+uint32_t WordAt(absl::Span<const uint8_t> bytes, int64_t offset) {
+  uint32_t word = 0;
+  for (int64_t i = 0; i < kWordBytes; ++i) {
+    word |= uint32_t{bytes[static_cast<size_t>(offset + i)]} << (8 * i);
+  }
+  return word;
+}
 
 absl::StatusOr<std::vector<uint8_t>> EncodeCommands(const Program& program) {
   std::vector<uint8_t> out;
@@ -187,7 +189,7 @@ absl::StatusOr<DecodedCommand> DecodeCommand(absl::Span<const uint8_t> bytes, in
   if (offset < 0 || offset > static_cast<int64_t>(bytes.size()) - kWordBytes) {
     return fail("the stream ends inside a command");
   }
-  const uint32_t word = WordOf(bytes, static_cast<size_t>(offset));
+  const uint32_t word = WordAt(bytes, offset);
   DecodedCommand decoded;
   if ((word & kZeroBits) != 0 || !MakeBody(static_cast<uint8_t>(word & 0xff), decoded.body)) {
     return fail(absl::StrCat("no command begins with ", absl::Hex(word, absl::kZeroPad8)));
@@ -200,7 +202,7 @@ absl::StatusOr<DecodedCommand> DecodeCommand(absl::Span<const uint8_t> bytes, in
   }
   std::vector<uint32_t> packed;
   for (int64_t at = kWordBytes; at < decoded.size_bytes; at += kWordBytes) {
-    packed.push_back(WordOf(bytes, static_cast<size_t>(offset + at)));
+    packed.push_back(WordAt(bytes, offset + at));
   }
   std::string problem;
   const std::vector<uint32_t> words = WithUsual(packed, UsualWords(decoded.body.index()), problem);

@@ -18,6 +18,9 @@ namespace npuc::integer {
 // bits. An operand is its slot in bits 28-31 and a byte offset in bits 0-27; 0 stands for none.
 // Types: 1 i8, 2 u8, 3 i16, 4 u16.
 
+// The little-endian word at an offset; all of it must lie in `bytes`.
+uint32_t WordAt(absl::Span<const uint8_t> bytes, int64_t offset);
+
 // INVALID_ARGUMENT where a field does not fit; buffers must have been placed.
 absl::StatusOr<std::vector<uint8_t>> EncodeCommands(const Program& program);
 

@@ -82,6 +82,24 @@ class Neighbours {
   bool is_known_ = true;
 };
 
+// Where the smallest gap begins that holds so many bytes, or the end of all. `taken`: [begin, end),
+// by their begins; they may overlap.
+template <typename Taken>
+int64_t SmallestGap(const Taken& taken, int64_t size_bytes) {
+  int64_t best = -1;
+  int64_t best_gap = std::numeric_limits<int64_t>::max();
+  int64_t cursor = 0;
+  for (const auto& [begin, end] : taken) {
+    const int64_t gap = begin - cursor;
+    if (gap >= size_bytes && gap < best_gap) {
+      best = cursor;
+      best_gap = gap;
+    }
+    cursor = std::max(cursor, end);
+  }
+  return best >= 0 ? best : cursor;
+}
+
 // Places the items in the given order, each in the smallest gap between the already placed items
 // alive with it that holds it; returns the arena's size, or that of a part as soon as it is no
 // smaller than `limit_bytes`. offsets is by position in `items`.
@@ -100,18 +118,7 @@ int64_t PlaceInOrder(absl::Span<const PlacementItem> items, const Neighbours& ne
     // The order of items that begin together does not matter: the farthest end counts.
     std::sort(taken.begin(), taken.end(),
               [](const auto& x, const auto& y) { return x.first < y.first; });
-    int64_t best = -1;
-    int64_t best_gap = std::numeric_limits<int64_t>::max();
-    int64_t cursor = 0;
-    for (const auto& [begin, end] : taken) {
-      const int64_t gap = begin - cursor;
-      if (gap >= item.size_bytes && gap < best_gap) {
-        best = cursor;
-        best_gap = gap;
-      }
-      cursor = std::max(cursor, end);
-    }
-    offsets[index] = best >= 0 ? best : cursor;
+    offsets[index] = SmallestGap(taken, item.size_bytes);
     arena = std::max(arena, offsets[index] + item.size_bytes);
     if (arena >= limit_bytes) break;
     placed[index] = true;
@@ -131,18 +138,7 @@ int64_t PlaceByTime(absl::Span<const PlacementItem> items, Offsets& offsets) {
       taken.erase(begins_by_last.begin()->second);
       begins_by_last.erase(begins_by_last.begin());
     }
-    int64_t best = -1;
-    int64_t best_gap = std::numeric_limits<int64_t>::max();
-    int64_t cursor = 0;
-    for (const auto& [begin, end] : taken) {
-      const int64_t gap = begin - cursor;
-      if (gap >= item.size_bytes && gap < best_gap) {
-        best = cursor;
-        best_gap = gap;
-      }
-      cursor = end;
-    }
-    offsets[index] = best >= 0 ? best : cursor;
+    offsets[index] = SmallestGap(taken, item.size_bytes);
     taken.emplace(offsets[index], offsets[index] + item.size_bytes);
     begins_by_last.emplace(item.range.last, offsets[index]);
     arena = std::max(arena, offsets[index] + item.size_bytes);

@@ -19,6 +19,8 @@ namespace npuc::compass {
 using frontend::ImportState;
 using frontend::ValueRef;
 
+inline constexpr char kCut[] = "cut the model around the layer with INPUT_OPS or OUTPUT_OPS";
+
 // What the rule of a layer type sees of its layer: attributes and constants of the text, which the
 // checker has found sound, beside what all front ends share. Operands are float here; a result is
 // quantized where the text says so, behind the rule.

@@ -17,7 +17,6 @@ namespace {
 
 using frontend::Term;
 
-constexpr char kCutAround[] = "cut the model around the layer with INPUT_OPS or OUTPUT_OPS";
 constexpr int64_t kMaxWindow = 4096;
 
 Term X(LayerImporter& node) { return Term(node, node.input(0)); }
@@ -123,8 +122,7 @@ absl::StatusOr<ValueRef> ImportActivation(LayerImporter& node) {
   const Function* const function = FindFunction(node.Text("method"));
   if (function != nullptr) return Apply(node, *function);
   return node.FailAt("method", DiagnosticKind::kUnsupportedOperatorMode,
-                     absl::StrCat("'", Printable(node.Text("method")), "' is not supported"),
-                     kCutAround);
+                     absl::StrCat("'", Printable(node.Text("method")), "' is not supported"), kCut);
 }
 
 // --- of two and three values ---
@@ -207,7 +205,7 @@ absl::StatusOr<std::vector<ValueRef>> ImportTopK(LayerImporter& node) {
   const int64_t most = std::min(frontend::kMaxExtrema, node.shape(0)[static_cast<size_t>(axis)]);
   if (k < 1 || k > most) {
     return node.FailAt("k", DiagnosticKind::kUnsupportedOperatorMode,
-                       absl::StrCat("is ", k, "; supported are 1..", most), kCutAround);
+                       absl::StrCat("is ", k, "; supported are 1..", most), kCut);
   }
   ASSIGN_OR_RETURN(frontend::Extrema extrema,
                    frontend::ExtremaOf(node, node.input(0), axis, k, !largest));

@@ -18,7 +18,6 @@ namespace npuc::compass {
 namespace {
 
 constexpr int64_t kMaxRepeats = 4096;
-constexpr char kCut[] = "cut the model around the layer with INPUT_OPS or OUTPUT_OPS";
 
 absl::Status RefuseMode(LayerImporter& node, absl::string_view key, const std::string& what) {
   return node.FailAt(key, DiagnosticKind::kUnsupportedOperatorMode, what, kCut);

@@ -11,6 +11,7 @@
 #include "compiler_core/base/utf8.h"
 #include "compiler_core/frontends/torchscript/archive_sniff.h"
 #include "compiler_core/frontends/torchscript/parser.h"
+#include "compiler_core/frontends/torchscript/unpickler.h"
 #include "compiler_core/frontends/torchscript/zip_file.h"
 
 namespace npuc::pt {
@@ -18,9 +19,6 @@ namespace {
 
 constexpr int64_t kMaxVersion = 10;  // of the file format, in PyTorch up to 2.x
 constexpr int64_t kMaxShortEntry = 64;
-constexpr const char* kSaveModelAgain =
-    "save the model again by torch.jit.save(torch.jit.script(model), path) or torch.jit.trace";
-
 // Reads one archive. Steps that do not depend on each other go on after an error of another one.
 class ArchiveReader {
  public:
@@ -32,7 +30,7 @@ class ArchiveReader {
   absl::StatusOr<TorchArchive> Read(absl::string_view bytes);
 
  private:
-  void Report(DiagnosticKind kind, std::string message, std::string fix = kSaveModelAgain);
+  void Report(DiagnosticKind kind, std::string message, std::string fix = kSaveAgain);
   // Sets folder_, the archive's one top folder, with '/' at its end.
   bool FindFolder();
   // The entry below the top folder; -1 after a diagnostic.

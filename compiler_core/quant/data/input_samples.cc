@@ -34,11 +34,6 @@ absl::StatusOr<NpyHeader> HeaderOf(const ByteSource& bytes) {
   return ReadNpyHeader(start, bytes.size());
 }
 
-absl::Status InFile(const SampleFile& file, const absl::Status& status) {
-  if (status.ok()) return status;
-  return absl::Status(status.code(), absl::StrCat(Printable(file.name), ": ", status.message()));
-}
-
 absl::Status ReadRecording(absl::string_view bytes, const SampleForms& forms, const Shape& shape,
                            absl::Span<float> out) {
   if (LooksLikeSound(bytes)) {
@@ -50,6 +45,11 @@ absl::Status ReadRecording(absl::string_view bytes, const SampleForms& forms, co
 }
 
 }  // namespace
+
+absl::Status InFile(const SampleFile& file, const absl::Status& status) {
+  if (status.ok()) return status;
+  return absl::Status(status.code(), absl::StrCat(Printable(file.name), ": ", status.message()));
+}
 
 absl::Status InputSamples::Add(const SampleFile& file) {
   std::string start(static_cast<size_t>(std::min<int64_t>(16, file.bytes->size())), '\0');

@@ -23,6 +23,9 @@ struct SampleFile {
   SampleForms forms = {};  // what a picture or a sound becomes
 };
 
+// An error with the file's name in front; OK stays.
+absl::Status InFile(const SampleFile& file, const absl::Status& status);
+
 // The samples of one input, in the files that hold them: NumPy arrays, pictures and sounds, one
 // file after the other. Each is read when its sample is. Thread-safe once made.
 class InputSamples {

@@ -26,10 +26,6 @@ std::string FileForm(absl::string_view name) {
   return out;
 }
 
-absl::Status NamingFile(const SampleFile& file, const absl::Status& status) {
-  return absl::Status(status.code(), absl::StrCat(Printable(file.name), ": ", status.message()));
-}
-
 absl::StatusOr<bool> IsArchive(const ByteSource& bytes) {
   char magic[4] = {};
   const int64_t magic_bytes = std::min<int64_t>(sizeof(magic), bytes.size());
@@ -90,16 +86,16 @@ class Binder {
       const size_t input = file.input.empty() ? only_ : Find(file.input);
       if (input == inputs_.size()) return NoInput(file);
       if (samples_[input].size() > 0) {
-        return NamingFile(file, absl::InvalidArgumentError("its input has samples already"));
+        return InFile(file, absl::InvalidArgumentError("its input has samples already"));
       }
       if (!is_archive) return samples_[input].Add(file);
       return BindArchive(file, file.input.empty() ? inputs_.size() : input);
     }
     if (is_archive) return BindArchive(file, inputs_.size());
-    return NamingFile(
-        file, absl::InvalidArgumentError(absl::StrCat(
-                  "one array for a model of ", inputs_.size(),
-                  " inputs; give an .npz file, or a file or folder for each input by name")));
+    return InFile(file,
+                  absl::InvalidArgumentError(absl::StrCat(
+                      "one array for a model of ", inputs_.size(),
+                      " inputs; give an .npz file, or a file or folder for each input by name")));
   }
 
  private:
@@ -118,15 +114,15 @@ class Binder {
     const std::string problem =
         file.input.empty() ? "it lies in no folder that has the name of one of the model's inputs"
                            : absl::StrCat("the model has no input '", Printable(file.input), "'");
-    return NamingFile(file, absl::InvalidArgumentError(absl::StrCat(
-                                problem, file.input.empty() ? ": " : "; it has: ", names)));
+    return InFile(file, absl::InvalidArgumentError(absl::StrCat(
+                            problem, file.input.empty() ? ": " : "; it has: ", names)));
   }
 
   absl::StatusOr<std::vector<ZipFile>> EntriesOf(const SampleFile& file) const {
     const absl::StatusOr<std::string> whole = ReadAll(*file.bytes, SampleSet::kMaxArchiveBytes);
-    if (!whole.ok()) return NamingFile(file, whole.status());
+    if (!whole.ok()) return InFile(file, whole.status());
     absl::StatusOr<std::vector<ZipFile>> entries = ReadArchive(*whole, SampleSet::kMaxArchiveBytes);
-    if (!entries.ok()) return NamingFile(file, entries.status());
+    if (!entries.ok()) return InFile(file, entries.status());
     return entries;
   }
 
