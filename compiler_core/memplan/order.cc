@@ -34,6 +34,9 @@ struct OrderedLayer {
   std::vector<int32_t> buffers;  // of the touches, each once
   std::vector<size_t> before;    // layers that must be done before this one
   std::vector<size_t> behind;    // layers that wait for this one
+  // Frees nothing: no order does it before a layer that waits for it is about to come.
+  bool is_delayed = false;
+  std::vector<size_t> brings;  // delayed layers that must be done right before this one; ascending
 };
 
 bool MustKeepOrder(const OrderedLayer::Touch& a, const OrderedLayer::Touch& b) {
@@ -71,6 +74,34 @@ class Net {
     for (const auto& [first, second] : pairs) {
       layers_[first].behind.push_back(second);
       layers_[second].before.push_back(first);
+    }
+  }
+
+  // A layer that frees nothing only adds to what is alive. So some best order has it right before
+  // the first layer that waits for it, and the search need not choose its place. Padding, copies of
+  // slices and constants are such layers; each of them would double the sets of layers to look at.
+  // Changes `before`, `behind` and `brings`.
+  void DelayWhatFreesNothing() {
+    for (OrderedLayer& layer : layers_) layer.is_delayed = FreesNothing(layer);
+    for (OrderedLayer& layer : layers_) {
+      std::set<size_t> before;
+      std::set<size_t> brings;
+      for (const size_t other : layer.before) {
+        if (!layers_[other].is_delayed) {
+          before.insert(other);
+          continue;
+        }
+        brings.insert(other);
+        brings.insert(layers_[other].brings.begin(), layers_[other].brings.end());
+        before.insert(layers_[other].before.begin(), layers_[other].before.end());
+      }
+      layer.before.assign(before.begin(), before.end());
+      layer.brings.assign(brings.begin(), brings.end());
+      layer.behind.clear();
+    }
+    for (size_t i = 0; i < layers_.size(); ++i) {
+      if (layers_[i].is_delayed) continue;
+      for (const size_t other : layers_[i].before) layers_[other].behind.push_back(i);
     }
   }
 
@@ -113,14 +144,16 @@ class Net {
     return alive;
   }
 
+  // Whether nothing but layers that it brings must be done before it.
   bool IsReady(size_t layer, const std::vector<bool>& done) const {
-    const std::vector<size_t>& before = layers_[layer].before;
-    return !done[layer] &&
-           std::all_of(before.begin(), before.end(), [&](size_t other) { return done[other]; });
+    return !layers_[layer].is_delayed && !done[layer] && AreDone(layers_[layer].before, done);
+  }
+  bool BringsNothing(size_t layer, const std::vector<bool>& done) const {
+    return AreDone(layers_[layer].brings, done);
   }
 
   // All that a layer reads of others is alive at once in every order, and all that it stores for
-  // others.
+  // others. Asked for before layers are delayed.
   int64_t LowerBound() const {
     int64_t bound = AliveAtStart();
     for (const OrderedLayer& layer : layers_) {
@@ -137,6 +170,19 @@ class Net {
   }
 
  private:
+  static bool AreDone(const std::vector<size_t>& layers, const std::vector<bool>& done) {
+    return std::all_of(layers.begin(), layers.end(), [&](size_t layer) { return done[layer]; });
+  }
+
+  // Whether some layer waits for it, and all memory that it touches is alive until one of these is
+  // done.
+  bool FreesNothing(const OrderedLayer& layer) const {
+    return !layer.behind.empty() &&
+           std::all_of(layer.buffers.begin(), layer.buffers.end(), [&](int32_t buffer) {
+             return SizeOf(buffer) == 0 || AnyTouches(layer.behind, buffer);
+           });
+  }
+
   bool AnyTouches(const std::vector<size_t>& layers, int32_t buffer) const {
     return std::any_of(layers.begin(), layers.end(), [&](size_t layer) {
       const std::vector<size_t>& touching = touching_[buffer];
@@ -212,7 +258,7 @@ class Search {
 
   State InGivenOrder() {
     State state = start_;
-    for (size_t i = 0; i < net_.layers().size(); ++i) Do(i, state);
+    for (size_t i = 0; i < net_.layers().size(); ++i) DoAlone(i, state);
     return state;
   }
 
@@ -283,13 +329,20 @@ class Search {
     return static_cast<size_t>(state.count) == net_.layers().size();
   }
 
-  void Do(size_t layer, State& state) {
+  void DoAlone(size_t layer, State& state) {
     state.alive = net_.AliveBehind(layer, state.alive, state.done);
     state.peak = std::max(state.peak, state.alive);
     state.done[layer] = true;
     ++state.count;
     steps_.push_back({state.last_step, layer});
     state.last_step = static_cast<int64_t>(steps_.size()) - 1;
+  }
+
+  void Do(size_t layer, State& state) {
+    for (const size_t other : net_.layers()[layer].brings) {
+      if (!state.done[other]) DoAlone(other, state);
+    }
+    DoAlone(layer, state);
     std::erase(state.ready, layer);
     for (const size_t behind : net_.layers()[layer].behind) {
       if (net_.IsReady(behind, state.done)) state.ready.push_back(behind);
@@ -302,7 +355,8 @@ class Search {
   void DoWhatFrees(State& state) {
     for (size_t i = 0; i < state.ready.size();) {
       const size_t layer = state.ready[i];
-      if (net_.AliveBehind(layer, state.alive, state.done) > state.alive) {
+      if (!net_.BringsNothing(layer, state.done) ||
+          net_.AliveBehind(layer, state.alive, state.done) > state.alive) {
         ++i;
         continue;
       }
@@ -327,10 +381,12 @@ CommandOrder OrderForMemory(const CommandView& view, const OrderRules& rules, in
     return result;
   }
   net.FindDependences();
+  const int64_t bound = net.LowerBound();
+  net.DelayWhatFreesNothing();
   Search search(net);
   State best = search.InGivenOrder();
   result.given_peak_bytes = best.peak;
-  result.is_optimal = best.peak == net.LowerBound();
+  result.is_optimal = best.peak == bound;
   if (!result.is_optimal) {
     std::optional<State> found = search.BestFirst(max_nodes);
     result.is_optimal = found.has_value();
@@ -375,15 +431,15 @@ absl::StatusOr<MemoryPlanResult> PlanTheBetter(const CommandOrder& order, const 
 }  // namespace
 
 absl::StatusOr<MemoryPlanResult> PlanInBestOrder(Program& program, int64_t alignment_bytes) {
-  // An operator's commands are one layer: only the first of them waits for what is before. The last
+  // The commands of a step are one layer: only the first of them waits for what is before. The last
   // one stays, since a stream must end with a vector command.
-  std::vector<std::string> operators;
+  std::vector<std::string> steps;
   int count = 0;
   for (const Command& command : program.commands) {
-    operators.push_back(absl::StrCat(command.waits ? ++count : count));
+    steps.push_back(absl::StrCat(command.waits ? ++count : count));
   }
   const auto accesses = [&](size_t i) { return AccessesOf(program.commands[i]); };
-  const auto layer = [&](size_t i) -> absl::string_view { return operators[i]; };
+  const auto layer = [&](size_t i) -> absl::string_view { return steps[i]; };
   const CommandOrder order =
       OrderForMemory({absl::MakeSpan(program.buffers), program.commands.size(), accesses, layer},
                      {.last_stays = true, .lies_over = StatesUnderOutputs(program)});

@@ -192,7 +192,8 @@ TEST(OrderForMemoryTest, AStateIsWrittenBehindTheCommandsThatReadIt) {
   EXPECT_THAT(net.Order().commands, ElementsAre(0, 2, 1, 3, 4, 5));
 }
 
-// Random nets whose results may be parts of one buffer, as those of a concatenation are.
+// Random nets whose results may be parts of one buffer, as those of a concatenation are. A command
+// may read nothing, as one that stores padding.
 Sketch RandomNet(std::mt19937& random, int commands) {
   const auto below = [&](int n) { return static_cast<int>(random() % static_cast<uint32_t>(n)); };
   Sketch net;
@@ -203,7 +204,7 @@ Sketch RandomNet(std::mt19937& random, int commands) {
   int32_t parts = -1;
   for (int i = 0; i + 1 < commands; ++i) {
     std::vector<int32_t> reads;
-    for (int k = 1 + below(2); k > 0; --k) {
+    for (int k = below(3); k > 0; --k) {
       reads.push_back(made[static_cast<size_t>(below(static_cast<int>(made.size())))]);
       unread.erase(reads.back());
     }
@@ -226,6 +227,26 @@ Sketch RandomNet(std::mt19937& random, int commands) {
   }
   net.Command({unread.begin(), unread.end()}, 1);
   return net;
+}
+
+// Layers with padding: a constant border, a copy into it, and two results that the next one adds.
+TEST(OrderForMemoryTest, BordersDoNotDoubleTheSetsToLookAt) {
+  Sketch net;
+  int32_t at = 0;
+  constexpr int kLayers = 30;
+  for (int i = 0; i < kLayers; ++i) {
+    const int32_t padded = net.Add(100), wide = net.Add(300), narrow = net.Add(20);
+    const int32_t next = net.Add(80);
+    net.Command({}, padded, 0, 20);
+    net.Command({at}, padded, 20, 80);
+    net.Command({padded}, wide);
+    net.Command({padded}, narrow);
+    net.Command({wide, narrow}, next);
+    at = next;
+  }
+  const CommandOrder order = net.Order();
+  EXPECT_TRUE(order.is_optimal);
+  EXPECT_LT(order.nodes, 5 * kLayers);
 }
 
 TEST(OrderForMemoryTest, FindsTheBestOfAllOrders) {

@@ -195,6 +195,7 @@ class Finder {
   void ListChannels(ValueId value, KeptChannels& kept) {
     const int64_t count = IsConstant(value) ? 0 : ChannelCount(graph_, value);
     std::vector<int64_t> channels;
+    channels.reserve(static_cast<size_t>(count));
     for (int64_t c = 0; c < count; ++c) {
       if (Stays(value, c)) channels.push_back(c);
     }

@@ -167,8 +167,16 @@ class HalfFacts {
     }
   }
 
+  // True where nothing is known of an activation, and so of a result that needs all operands.
+  bool HasUnknownOperand(const Node& node) const {
+    return std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
+      return graph_.ConstantOf(input) == nullptr && Known(input).empty();
+    });
+  }
+
   void TakeLinked(const Node& node) {
     if (node.op == Op::kConcat || node.outputs.size() != 1) return TakeMoved(node);
+    if (HasUnknownOperand(node)) return;
     const auto links = ChannelLinksOf(graph_, node);
     if (!links.has_value()) return;
     Numbers numbers(static_cast<size_t>(graph_.type(node.outputs[0]).shape.back()));
