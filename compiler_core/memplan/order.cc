@@ -34,7 +34,7 @@ struct OrderedLayer {
   std::vector<int32_t> buffers;  // of the touches, each once
   std::vector<size_t> before;    // layers that must be done before this one
   std::vector<size_t> behind;    // layers that wait for this one
-  // Frees nothing: no order does it before a layer that waits for it is about to come.
+  // It frees nothing. The search does it right before the first layer that waits for it.
   bool is_delayed = false;
   std::vector<size_t> brings;  // delayed layers that must be done right before this one; ascending
 };
@@ -78,7 +78,7 @@ class Net {
   }
 
   // A layer that frees nothing only adds to what is alive. So some best order has it right before
-  // the first layer that waits for it, and the search need not choose its place. Padding, copies of
+  // the first layer that waits for it, and the search does not choose its place. Padding, copies of
   // slices and constants are such layers; each of them would double the sets of layers to look at.
   // Changes `before`, `behind` and `brings`.
   void DelayWhatFreesNothing() {
@@ -144,7 +144,7 @@ class Net {
     return alive;
   }
 
-  // Whether nothing but layers that it brings must be done before it.
+  // True where nothing but layers that it brings must be done before it.
   bool IsReady(size_t layer, const std::vector<bool>& done) const {
     return !layers_[layer].is_delayed && !done[layer] && AreDone(layers_[layer].before, done);
   }
@@ -174,7 +174,7 @@ class Net {
     return std::all_of(layers.begin(), layers.end(), [&](size_t layer) { return done[layer]; });
   }
 
-  // Whether some layer waits for it, and all memory that it touches is alive until one of these is
+  // True where some layer waits for it and all memory that it touches is alive until one of these is
   // done.
   bool FreesNothing(const OrderedLayer& layer) const {
     return !layer.behind.empty() &&
