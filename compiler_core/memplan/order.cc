@@ -174,8 +174,8 @@ class Net {
     return std::all_of(layers.begin(), layers.end(), [&](size_t layer) { return done[layer]; });
   }
 
-  // True where some layer waits for it and all memory that it touches is alive until one of these is
-  // done.
+  // True where some layer waits for it and all memory that it touches is alive until one of these
+  // is done.
   bool FreesNothing(const OrderedLayer& layer) const {
     return !layer.behind.empty() &&
            std::all_of(layer.buffers.begin(), layer.buffers.end(), [&](int32_t buffer) {
