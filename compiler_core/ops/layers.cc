@@ -20,9 +20,11 @@ IntegerRule RuleOf(Op op) { return TraitsOf(op).integer; }
 
 bool IsWeighted(Op op) { return RuleOf(op) == IntegerRule::kWeighted; }
 
-// A power takes one: its exponent is a setting of the function.
-bool TakesTwoTensors(Op op) {
-  return TraitsOf(op).layout == LayoutRule::kBroadcast && op != Op::kPow;
+// True for an operand that has integers of its own where it is a constant. An exponent is a setting
+// of the function, and a divisor becomes reciprocals of its real values.
+bool TakesIntegers(Op op, size_t operand) {
+  return TraitsOf(op).layout == LayoutRule::kBroadcast && op != Op::kPow &&
+         !(op == Op::kDiv && operand == 1);
 }
 
 bool TakesActivation(Op op) {
@@ -228,7 +230,7 @@ class Grouper {
       } else if (IsWeighted(node.op) && i == 2) {
         layer.bias = input;
       } else if ((IsWeighted(node.op) && i == 1) || node.op == Op::kMatMul ||
-                 TakesTwoTensors(node.op)) {
+                 TakesIntegers(node.op, i)) {
         layer.weight = input;
       }
     }

@@ -152,6 +152,19 @@ TEST(GroupLayers, LimitsOfOneNumberAreClamps) {
   EXPECT_EQ(ClampsOf(graph, layers[3]), ClampRange());
 }
 
+// A number that is divided has integers; what it is divided by becomes reciprocals.
+TEST(GroupLayers, ADivisorIsNoWeight) {
+  EXPECT_THAT(
+      Told(GroupLayers(Parse(R"(graph "g" {
+  %0 = Placeholder() : f32[1,2] @"x"
+  %1 = Const() {value = f32[2] splat "0000003f"} : f32[2] @"halves"
+  %2 = Div(%0, %1) : f32[1,2] @"by"
+  %3 = Div(%1, %2) : f32[1,2] @"of"
+  return %3 @"y"
+})"))),
+      ElementsAre("x: Input(; -1; -1) -> 0", "by: Div(0; -1; -1) -> 2", "of: Div(2; 1; -1) -> 3"));
+}
+
 // x + x is a sum with a command of its own, and its clamp joins it: a table of 16-bit values would
 // be less exact.
 TEST(GroupLayers, ASumOfOneValueIsNoFunction) {

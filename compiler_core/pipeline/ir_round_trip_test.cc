@@ -2,7 +2,9 @@
 // GRUS, quantized for the integer cores. What the files cannot hold is refused by name.
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <random>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -186,10 +188,44 @@ class NetMaker {
         for (const ValueId part : *parts) Push(part);
         return;
       }
-      default: {
-        const Op ops[] = {Op::kAbs, Op::kExp, Op::kNeg, Op::kSquare};
-        return Push(Add(ops[Below(4)], {x}, {}, name, x));
+      default:
+        return AddFunction(name);
+    }
+  }
+
+  // A function of one value; of those above 0 alone where it is of no other.
+  void AddFunction(const std::string& name) {
+    const ValueId x = Recent();
+    if (Below(2) == 0) {
+      const Op ops[] = {Op::kAbs,   Op::kExp,   Op::kNeg, Op::kSquare,
+                        Op::kFloor, Op::kRound, Op::kSelu};
+      return Push(Add(ops[Below(7)], {x}, {}, name, x));
+    }
+    const ValueId exponential = Add(Op::kExp, {x}, {}, name + "/exp", x);
+    const Op ops[] = {Op::kLog, Op::kSqrt, Op::kRsqrt, Op::kReciprocal};
+    Push(Add(ops[Below(4)], {exponential}, {}, name, x));
+  }
+
+  // Operators of two values that are no sum, product, greatest or least one, and a product of two
+  // matrices that are both computed.
+  void AddPair(const std::string& name) {
+    const ValueId x = Recent();
+    const Shape s = shape(x);
+    switch (Below(4)) {
+      case 0: {
+        const ValueId divisor = Add(Op::kExp, {Constant(s, 1)}, {}, name + "/divisor", x);
+        return Push(Add(Op::kDiv, {x, divisor}, {}, name, x));
       }
+      case 1:
+        return Push(Add(Op::kSquaredDifference, {x, Recent()}, {}, name, x));
+      case 2: {
+        const ValueId base = Add(Op::kAbs, {x}, {}, name + "/base", x);
+        const ValueId exponent =
+            graph_.AddConst(Tensor::FromFloats({}, {1.5}), {name + "/exponent", "Const"});
+        return Push(Add(Op::kPow, {base, exponent}, {}, name, x));
+      }
+      default:
+        return Push(Add(Op::kMatMul, {x, x}, {{"transpose_b", true}}, name, x));
     }
   }
 
@@ -204,14 +240,17 @@ class NetMaker {
                     name));
     }
     const int64_t axis = static_cast<int64_t>(Below(s.size()));
-    if (Below(2) == 0) return Push(Add(Op::kSoftmax, {x}, {{"axis", axis}}, name, x));
+    if (Below(2) == 0) {
+      return Push(
+          Add(Below(3) == 0 ? Op::kLogSoftmax : Op::kSoftmax, {x}, {{"axis", axis}}, name, x));
+    }
     if (s.size() < 3) return;
     const Op ops[] = {Op::kReduceMean, Op::kReduceSum, Op::kReduceMax};
     Push(Add(ops[Below(3)], {x}, {{"axes", Shape{axis}}, {"keep_dims", Below(2) == 0}}, name, x));
   }
 
   void AddLayer(const std::string& name) {
-    switch (Below(12)) {
+    switch (Below(14)) {
       case 0:
       case 1:
       case 2:
@@ -232,6 +271,9 @@ class NetMaker {
             graph_.AddConst(Tensor::FromInts({1}, {0}), {name + "/index", "Const"});
         return Push(Add(Op::kGather, {x, index}, {{"axis", int64_t{0}}}, name, x));
       }
+      case 9:
+      case 10:
+        return AddPair(name);
       default:
         return AddCut(name);
     }
@@ -389,12 +431,37 @@ void ExpectRefusedByName(const Diagnostics& refused) {
   }
 }
 
-constexpr uint32_t kNets = 300;
-// Most nets have nothing but what the files hold.
-constexpr uint32_t kLeastCompared = 200;
+constexpr uint32_t kNets = 600;
+constexpr uint32_t kLeastCompared = 300;
+
+// The number of compared nets that have a layer of a type, by type.
+using TypeCounts = std::map<std::string, int>;
+
+void Count(const std::vector<Layer>& layers, TypeCounts& counts) {
+  std::set<std::string> types;
+  for (const Layer& layer : layers) types.insert(layer.type);
+  for (const std::string& type : types) ++counts[type];
+}
+
+// Holds the counts against the list of types that IR files are written with
+// (quant/compass_ir/README.md).
+void ExpectEveryType(const TypeCounts& counts) {
+  for (const char* type : {"Input",      "Convolution", "DepthwiseConv", "FullyConnected",
+                           "Pooling",    "Reshape",     "Softmax",       "LogSoftmax",
+                           "Activation", "Eltwise",     "Concat",        "Transpose",
+                           "Reduce",     "Pad",         "Slice",         "Split",
+                           "MatMul",     "Div",         "Pow",           "SquaredDifference",
+                           "Abs",        "Exp",         "Floor",         "Log",
+                           "Negative",   "Reciprocal",  "Round",         "Rsqrt",
+                           "Sqrt",       "Square"}) {
+    const auto found = counts.find(type);
+    EXPECT_GE(found == counts.end() ? 0 : found->second, 3) << type;
+  }
+}
 
 TEST(IrRoundTrip, QuantizedNetsCompileToTheSameBytes) {
   uint32_t compared = 0;
+  TypeCounts counts;
   for (uint32_t seed = 0; seed < kNets; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     const absl::StatusOr<Graph> graph = RunPasses(NetMaker(seed).Make(), LayerPasses());
@@ -410,13 +477,17 @@ TEST(IrRoundTrip, QuantizedNetsCompileToTheSameBytes) {
     ASSERT_TRUE(kept.ok()) << kept.status();
     const Bytes direct = ForIntegers(*graph, plan);
     EXPECT_EQ(Difference(direct, ForIntegers(kept->graph, kept->plan)), "") << PrintGraph(*graph);
-    compared += direct.commands.empty() ? 0 : 1;
+    if (direct.commands.empty()) continue;
+    ++compared;
+    Count(plan.layers, counts);
   }
   EXPECT_GE(compared, kLeastCompared);
+  ExpectEveryType(counts);
 }
 
 TEST(IrRoundTrip, FloatNetsCompileToTheSameBytes) {
   uint32_t compared = 0;
+  TypeCounts counts;
   for (uint32_t seed = 0; seed < kNets; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     const absl::StatusOr<Graph> graph = RunPasses(NetMaker(seed).Make(), LayerPasses());
@@ -432,9 +503,12 @@ TEST(IrRoundTrip, FloatNetsCompileToTheSameBytes) {
     if (!IsInLayerOrder(*graph, plan.layers)) continue;
     const Bytes direct = ForGrus(*graph);
     EXPECT_EQ(Difference(direct, ForGrus(*read)), "") << PrintGraph(*graph);
-    compared += direct.commands.empty() ? 0 : 1;
+    if (direct.commands.empty()) continue;
+    ++compared;
+    Count(plan.layers, counts);
   }
   EXPECT_GE(compared, kLeastCompared);
+  ExpectEveryType(counts);
 }
 
 TEST(IrRoundTrip, OutputsThatShareAValueKeepTheirNames) {

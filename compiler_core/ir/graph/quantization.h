@@ -37,7 +37,7 @@ struct Layer {
   NodeId root;                // the one that gives the layer its type
   std::vector<ValueId> inputs;  // activations, in operand order; constants are not among them
   ValueId weight;  // a constant of root: of a convolution or matrix product, or the operand of an
-                   // element-wise operator; invalid where there is none
+                   // element-wise operator, but no divisor; invalid where there is none
   ValueId bias;    // a constant; invalid where there is none
   std::vector<ValueId> outputs;  // activations
 };
