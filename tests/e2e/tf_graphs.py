@@ -13,6 +13,9 @@ in size. So an output may be off by
 
 where K is the largest number of rows of a constant matrix in the graph. A wrong kernel, layout or
 bias is off by the size of the values, hundreds of times more.
+
+Round jumps. Where its operand is nearer to a half than float16 can tell, the NPU may round it to
+the other side, and an output that is off by more is judged by `apart_at_jumps`.
 """
 
 import collections
@@ -139,6 +142,31 @@ def compare(expected, outputs, allowed):
     return None
 
 
+def apart_at_jumps(config, nodes, inputs, expected, outputs, folder):
+    """None, or what is wrong with outputs behind a Round, element by element where operands of a
+    Round have the output's shape. An element may be 1 off where such an operand is within two steps
+    of float16 of a half. Operands are `npuc reference`'s, whose outputs must be TensorFlow's."""
+    operands = [node.inputs[0] for node in nodes if node.op == "Round"]
+    with open(config, encoding="utf-8") as f:
+        text = f.read()
+    with open(config, "w", encoding="utf-8") as f:
+        f.write(re.sub(r"(?m)^OUTPUT_OPS: .*$",
+                       f"OUTPUT_OPS: {json.dumps([*expected, *operands])}", text))
+    floats = harness.simulate(config, inputs, folder, [*expected, *operands], verb="reference")
+    wrong = compare(expected, floats, 1e-4)
+    if wrong:
+        return f"npuc reference: {wrong}"
+    for name, want in expected.items():
+        may_jump = np.zeros(want.shape, bool)
+        for value in (floats[o] for o in operands if floats[o].shape == want.shape):
+            step = np.spacing(np.abs(value).astype(np.float16)).astype(np.float32)
+            may_jump |= np.abs(value - np.floor(value) - 0.5) <= 2 * step
+        error = np.abs(outputs[name].astype(np.float64) - want)
+        if not (error <= may_jump).all():
+            return f"{name}: off by {error.max():.3g} where no Round is near a half"
+    return None
+
+
 def refusals(stderr):
     """The errors among npuc's diagnostics."""
     found = []
@@ -240,6 +268,8 @@ def run_case(case):
         except (harness.Failure, OSError) as error:
             return "failed", str(error)
         wrong = compare(expected, outputs, tolerance(case, nodes, expected))
+        if wrong and "Round" in case.ops:
+            wrong = apart_at_jumps(config, nodes, inputs, expected, outputs, folder)
         return ("failed", wrong) if wrong else ("passed", "")
 
 

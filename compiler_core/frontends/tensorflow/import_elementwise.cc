@@ -87,6 +87,7 @@ constexpr ImportRule kElementwiseRules[] = {
     {"LogicalAnd", ImportEvaluatedBinary},
     {"LogicalNot", ImportEvaluatedUnary},
     {"LogicalOr", ImportEvaluatedBinary},
+    {"LogicalXor", ImportEvaluatedBinary},
     {"Maximum", ImportBinary<Op::kMaximum>},
     {"Minimum", ImportBinary<Op::kMinimum>},
     {"Mul", ImportBinary<Op::kMul>},

@@ -302,6 +302,27 @@ TEST(ImportOpsTest, DefaultsShapesAndFills) {
   EXPECT_THAT(Compute(fill, {2}, {1, 2}).values, ElementsAre(3, 6, 3, 6));
 }
 
+TEST(ImportOpsTest, ListDiffOfKnownNumbers) {
+  GraphDefBuilder b;
+  b.Placeholder("x", {2, 3}).Int32s("all", {3}, {0, 1, 2}).Int32s("some", {2}, {0, 2});
+  b.Node("axes", "ListDiff", {"all", "some"});
+  b.Node("y", "Sum", {"x", "axes"}).Bool("keep_dims", false);
+  EXPECT_THAT(Compute(b, {2, 3}, {1, 2, 3, 4, 5, 6}).values, ElementsAre(6, 15));
+  GraphDefBuilder open;
+  open.Placeholder("x", {2}).Placeholder("n", {2}, kDtInt32).Int32s("some", {1}, {0});
+  open.Node("y", "ListDiff", {"n", "some"});
+  EXPECT_FALSE(RunImport(open.Bytes(), Options({{"n", {2}}}, {"y"})).graph.ok());
+}
+
+TEST(ImportOpsTest, LogicalXor) {
+  GraphDefBuilder b;
+  b.Placeholder("x", {4}).Floats("a", {4}, {0, 1, 0, 1}).Floats("half", {}, {0.5f});
+  b.Node("p", "Greater", {"x", "half"}).Node("q", "Greater", {"a", "half"});
+  b.Node("r", "LogicalXor", {"p", "q"}).Node("y", "Cast", {"r"});
+  b.Type("SrcT", kDtBool).Type("DstT", kDtFloat);
+  EXPECT_THAT(Compute(b, {4}, {0, 0, 1, 1}).values, ElementsAre(0, 1, 1, 0));
+}
+
 TEST(ImportOpsTest, WrongOperandCountsAndAttributes) {
   GraphDefBuilder b;
   b.Placeholder("x", {2}).Node("y", "Relu", {"x", "x"});

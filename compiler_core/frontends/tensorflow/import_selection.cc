@@ -1,5 +1,7 @@
 // Positions of elements, and what positions name.
+#include <set>
 #include <utility>
+#include <vector>
 
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/common/selection.h"
@@ -53,9 +55,35 @@ absl::Status ImportGatherNd(NodeImporter& node) {
                                                    /*may_be_negative=*/false));
 }
 
+// The numbers of x that are not in y, in their order, and where they stand. How many there are
+// depends on values, so that they must be known.
+absl::Status ImportListDiff(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(2, 2));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> x, node.ConstantInts(0, "list"));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> y, node.ConstantInts(1, "list to leave out"));
+  const std::set<int64_t> left_out(y.begin(), y.end());
+  std::vector<int64_t> numbers;
+  std::vector<int64_t> places;
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (left_out.contains(x[i])) continue;
+    numbers.push_back(x[i]);
+    places.push_back(static_cast<int64_t>(i));
+  }
+  DType place_type = DType::kInt32;
+  if (node.node().HasAttr("out_idx")) {
+    ASSIGN_OR_RETURN(const int wire_type, node.RequiredType("out_idx"));
+    place_type = DTypeFromWire(wire_type);
+  }
+  const auto list = [&](const std::vector<int64_t>& values, DType dtype) {
+    const Shape shape = {static_cast<int64_t>(values.size())};
+    return node.MakeConstant(CastTensor(Tensor::FromInts(shape, values), dtype));
+  };
+  return node.SetOutputs({list(numbers, node.type(0).dtype), list(places, place_type)});
+}
+
 constexpr ImportRule kSelectionRules[] = {
-    {"ArgMax", ImportArg},    {"ArgMin", ImportArg},  {"GatherNd", ImportGatherNd},
-    {"OneHot", ImportOneHot}, {"TopKV2", ImportTopK},
+    {"ArgMax", ImportArg},        {"ArgMin", ImportArg},    {"GatherNd", ImportGatherNd},
+    {"ListDiff", ImportListDiff}, {"OneHot", ImportOneHot}, {"TopKV2", ImportTopK},
 };
 
 }  // namespace

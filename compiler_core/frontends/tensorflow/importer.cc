@@ -31,9 +31,10 @@ int WireTypeOf(const NodeView& node) {
 }  // namespace
 
 frontend::RuleTable<ImportRule> AllRules() {
-  return {BasicRules(),     ElementwiseRules(), ActivationRules(), LinearRules(),     ConvRules(),
-          PoolRules(),      ImageRules(),       ShapeRules(),      SliceRules(),      ReduceRules(),
-          SelectionRules(), ControlRules(),     DilationRules(),   TensorArrayRules()};
+  return {BasicRules(),    ElementwiseRules(), ActivationRules(), LinearRules(),
+          ConvRules(),     PoolRules(),        ImageRules(),      ShapeRules(),
+          SliceRules(),    ReduceRules(),      SelectionRules(),  ControlRules(),
+          DilationRules(), TensorArrayRules(), RecurrentRules()};
 }
 
 Importer::Importer(const GraphFile& file, const CompileOptions& options,

@@ -97,6 +97,7 @@ absl::Span<const ImportRule> ConvRules();
 absl::Span<const ImportRule> PoolRules();
 absl::Span<const ImportRule> ShapeRules();
 absl::Span<const ImportRule> SliceRules();
+absl::Span<const ImportRule> RecurrentRules();
 absl::Span<const ImportRule> ReduceRules();
 absl::Span<const ImportRule> SelectionRules();
 absl::Span<const ImportRule> ControlRules();
