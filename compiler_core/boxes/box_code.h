@@ -3,9 +3,12 @@
 
 namespace npuc {
 
-// npuc_box.h and decode_boxes.c as texts, which the build makes of them.
-extern const char kBoxType[];
-extern const char kBoxDecoder[];
+// The C files that firmware gets as texts, which the build makes of them.
+extern const char kBoxType[];       // npuc_box.h
+extern const char kFixedBoxType[];  // npuc_fixed_box.h
+extern const char kFloatNumbers[];  // float_numbers.c
+extern const char kFixedNumbers[];  // fixed_numbers.c
+extern const char kBoxDecoder[];    // decode_boxes.c
 
 }  // namespace npuc
 

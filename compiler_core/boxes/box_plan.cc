@@ -10,9 +10,6 @@
 namespace npuc {
 namespace {
 
-// The code that firmware gets, compiled here as well.
-#include "compiler_core/boxes/decode_boxes.c"
-
 // A name as a C header writes it.
 std::string AsIdentifier(absl::string_view name) {
   std::string text(name);
@@ -32,10 +29,9 @@ class BoxPlan::Maker {
       : plan_(plan), outputs_(outputs), file_(file), diagnostics_(diagnostics) {}
 
   void Fill() {
-    for (const PortTensor& output : outputs_) {
-      plan_.outputs_.emplace_back(output.name, output.shape);
-    }
+    plan_.outputs_.assign(outputs_.begin(), outputs_.end());
     BoxSettings& settings = plan_.settings_;
+    if (settings.is_fixed) CheckTypes();
     if (settings.heads.empty() && !settings.preset.empty()) TakePreset();
     for (const BoxHead& head : settings.heads) {
       settings.kind == BoxKind::kRpn ? AddRegions(head) : AddHead(head);
@@ -56,6 +52,16 @@ class BoxPlan::Maker {
                       .message = std::move(message),
                       .file = std::string(file_),
                       .fix = std::move(fix)});
+  }
+
+  void CheckTypes() {
+    for (const PortTensor& output : outputs_) {
+      if (BoxSourceOf(output).type >= 0) continue;
+      Report(absl::StrCat("output '", Printable(output.name, 80), "' is stored as ",
+                          NameOf(output.dtype),
+                          "; arithmetic: fixed reads integers of 8 and 16 bits and floats"),
+             "remove arithmetic: fixed");
+    }
   }
 
   // The number of an output; -1: reported.
@@ -175,7 +181,7 @@ class BoxPlan::Maker {
     if (to.output < 0) return;
     const bool is_free = settings.kind == BoxKind::kYolo8;
     if (!is_free) to.anchors = static_cast<int>(head.anchors.size() / 2);
-    const int64_t channels = to.anchors * (settings.classes + (is_free ? 4 * kBoxesBins : 5));
+    const int64_t channels = to.anchors * (settings.classes + (is_free ? 4 * kBoxSideBins : 5));
     const std::optional<Image> image = ImageOf(to.output, channels);
     if (!image.has_value()) {
       return ReportNoImage(to.output,
@@ -253,41 +259,6 @@ std::optional<BoxPlan> BoxPlan::Make(BoxSettings settings, absl::Span<const Port
   diagnostics.Append(found);
   if (found.has_errors()) return std::nullopt;
   return plan;
-}
-
-std::vector<DetectedBox> BoxPlan::Decode(absl::Span<const float* const> outputs) const {
-  std::vector<boxes_head> heads;
-  for (const Head& head : heads_) {
-    heads.push_back({head.output, head.anchors, head.rows, head.columns, head.channel_step,
-                     head.row_step, head.column_step, head.sizes.data(), head.xy_scale, head.deltas,
-                     head.delta_channel_step, head.delta_row_step, head.delta_column_step,
-                     head.places[0], head.places[1], head.places[2], head.places[3]});
-  }
-  const auto number = [](int64_t value) { return static_cast<int>(value); };
-  boxes_plan plan = {
-      number(static_cast<int64_t>(settings_.kind)),
-      number(settings_.classes),
-      number(static_cast<int64_t>(heads.size())),
-      heads.data(),
-      location_,
-      confidence_,
-      number(region_count_ > 0 ? region_count_ : static_cast<int64_t>(priors_.size() / 4)),
-      priors_.data(),
-      {},
-      settings_.rows_first ? 1 : 0,
-      FirstClass(settings_),
-      LabelShift(settings_),
-      settings_.best_class_only ? 1 : 0,
-      settings_.across_classes ? 1 : 0,
-      number(static_cast<int64_t>(outputs_.size())),
-      static_cast<float>(settings_.obj_threshold),
-      static_cast<float>(settings_.iou_threshold),
-      number(settings_.max_candidates),
-      number(settings_.max_box_num)};
-  for (size_t i = 0; i < 4; ++i) plan.variance[i] = static_cast<float>(settings_.variances[i]);
-  std::vector<DetectedBox> boxes(static_cast<size_t>(settings_.max_candidates));
-  boxes.resize(static_cast<size_t>(boxes_decode(&plan, outputs.data(), boxes.data())));
-  return boxes;
 }
 
 }  // namespace npuc

@@ -2,9 +2,9 @@
 #define NPUC_COMPILER_CORE_BOXES_BOX_PLAN_H_
 
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -31,7 +31,8 @@ class BoxPlan {
 
   // The boxes of one item, best first. outputs: floats of each output of the model, in its order,
   // as many as its shape says. Of RCNN one array more: the corners of region_count() regions, as
-  // parts of the picture, four numbers each; a region without an area is none.
+  // parts of the picture, four numbers each; a region without an area is none. With fixed
+  // arithmetic the floats become what the model stores, of which they are the values.
   std::vector<DetectedBox> Decode(absl::Span<const float* const> outputs) const;
 
   int64_t region_count() const { return region_count_; }
@@ -64,14 +65,34 @@ class BoxPlan {
 
   class Maker;
 
+  std::string Signature(absl::string_view name) const;
+  std::string BodyText() const;
+
+  // The settings and tables as a form of decode_boxes.c has them (box_decode.cc).
+  template <typename Form>
+  struct Tables;
+
   BoxSettings settings_;
-  std::vector<std::pair<std::string, Shape>> outputs_;  // names and shapes, for the comments
+  std::vector<PortTensor> outputs_;
   std::vector<Head> heads_;
   int location_ = 0;
   int confidence_ = 0;
   std::vector<float> priors_;
   int64_t region_count_ = 0;
 };
+
+// The way from an output to the integers of fixed_numbers.c: boxes_source without its data.
+struct BoxSource {
+  int type = 0;
+  int32_t zero = 0;
+  int32_t factor = 0;
+  int shift = 0;
+};
+BoxSource BoxSourceOf(const PortTensor& output);
+// A number as a float and as so many 65536ths, the nearest ones.
+float FloatNumber(double value);
+int32_t FixedNumber(double value);
+inline constexpr int kBoxSideBins = 16;  // kBoxesBins
 
 // The first of an SSD's scores that is no background's, and the way from a class's place among them
 // to its number.

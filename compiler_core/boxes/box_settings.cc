@@ -66,6 +66,7 @@ class SettingsReader {
     reader.Number("iou_threshold", 0, 1, settings_.iou_threshold);
     reader.Whole("max_box_num", 1, 4096, settings_.max_box_num);
     reader.Whole("max_candidates", 1, 1 << 16, settings_.max_candidates);
+    ReadArithmetic(reader);
     if (settings_.kind == BoxKind::kSsd) {
       ReadSsd(reader, root);
     } else if (settings_.kind == BoxKind::kRcnn) {
@@ -110,6 +111,14 @@ class SettingsReader {
     }
     reader.NotAllowed("type", *value, absl::StrJoin(names, ", "));
     return true;
+  }
+
+  void ReadArithmetic(MappingReader& reader) {
+    if (!reader.Has("arithmetic")) return;
+    const ConfigNode& value = *reader.Needed("arithmetic");
+    settings_.is_fixed = value.text == "fixed";
+    if (value.kind == Kind::kScalar && (settings_.is_fixed || value.text == "float")) return;
+    reader.NotAllowed("arithmetic", value, "float, fixed");
   }
 
   bool TakeType(MappingReader& reader, const ConfigNode& at, const TypeRow& row) {

@@ -52,7 +52,9 @@ struct BoxSettings {
   double iou_threshold = 0.45;
   int64_t max_box_num = 100;
   int64_t max_candidates = 1000;  // the best ones, that are compared with each other
-  double xy_scale = 1;            // of YOLO5 without the key 2
+  // The C code computes with integers, and reads the outputs as the model stores them.
+  bool is_fixed = false;
+  double xy_scale = 1;  // of YOLO5 without the key 2
   std::vector<BoxHead> heads = {};
   // In the place of heads: anchors of the model's outputs, from the one with the fewest cells on.
   std::vector<std::vector<double>> preset = {};

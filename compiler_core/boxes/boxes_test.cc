@@ -81,13 +81,55 @@ TEST(BoxesTest, KeepsTheBestOfAClassAndNoMoreThanItMay) {
 }
 
 TEST(BoxesTest, SurvivesEveryNumber) {
-  const Made made = Make(kYolo, YoloOutputs());
-  ASSERT_TRUE(made.plan.has_value()) << made.problems;
-  for (const float value : {1e30f, -1e30f, NAN, INFINITY, -INFINITY}) {
-    const std::vector<float> values(56, value);
-    const float* const outputs[] = {values.data()};
-    EXPECT_LE(made.plan->Decode(outputs).size(), 3) << value;
+  for (const absl::string_view arithmetic : {"float", "fixed"}) {
+    const Made made = Make(absl::StrCat(kYolo, "arithmetic: ", arithmetic, "\n"),
+                           {{.name = "out", .shape = {1, 7, 2, 4}, .dtype = DType::kFloat32}});
+    ASSERT_TRUE(made.plan.has_value()) << made.problems;
+    for (const float value : {1e30f, -1e30f, 8192.f, -8192.f, 1e-40f, NAN, INFINITY, -INFINITY}) {
+      const std::vector<float> values(56, value);
+      const float* const outputs[] = {values.data()};
+      EXPECT_LE(made.plan->Decode(outputs).size(), 3) << value;
+    }
   }
+}
+
+// An output of each type that fixed arithmetic reads, with one value that all of them hold.
+TEST(BoxesTest, ReadsOutputsAsTheyAreStored) {
+  constexpr char kFixedRegions[] =
+      "{type: RPN, image_size: [32, 80], obj_threshold: 0.5, arithmetic: fixed, "
+      "heads: [{scores: s, deltas: d, stride: 16, offset: 8, anchors: [[16, 8]]}]}";
+  std::vector<float> deltas(40, 0.0f);
+  std::vector<float> scores(20, 0.25f);
+  scores[10 + 5 + 2] = 0.75f;
+  deltas[5 + 2] = -0.5f;
+  const float* const outputs[] = {deltas.data(), scores.data()};
+  for (const DType dtype : {DType::kInt8, DType::kUint8, DType::kInt16, DType::kUint16,
+                            DType::kFloat16, DType::kFloat32}) {
+    const double scale = IsFloat(dtype) ? 0 : 1.0 / 64;
+    const int64_t zero_point = IsFloat(dtype) ? 0 : 40;
+    const Made made = Make(kFixedRegions, {{.name = "d",
+                                            .shape = {1, 4, 2, 5},
+                                            .dtype = dtype,
+                                            .scale = scale,
+                                            .zero_point = zero_point},
+                                           {.name = "s",
+                                            .shape = {1, 2, 2, 5},
+                                            .dtype = dtype,
+                                            .scale = scale,
+                                            .zero_point = zero_point}});
+    ASSERT_TRUE(made.plan.has_value()) << made.problems;
+    const std::vector<DetectedBox> boxes = made.plan->Decode(outputs);
+    ASSERT_EQ(boxes.size(), 1) << NameOf(dtype);
+    EXPECT_EQ(boxes[0].score, 0.75f) << NameOf(dtype);
+    EXPECT_NEAR(boxes[0].x0, 24 / 80.0, 4e-5) << NameOf(dtype);
+    EXPECT_NEAR(boxes[0].x1, 40 / 80.0, 4e-5) << NameOf(dtype);
+    EXPECT_THAT(made.plan->SourceText("net"), HasSubstr("const void *const outputs[]"));
+  }
+  EXPECT_THAT(
+      Make(kFixedRegions, {{.name = "d", .shape = {1, 4, 2, 5}, .dtype = DType::kInt32, .scale = 1},
+                           {.name = "s", .shape = {1, 2, 2, 5}}})
+          .problems,
+      AllOf(HasSubstr("output 'd' is stored as i32"), HasSubstr("remove arithmetic")));
 }
 
 TEST(BoxesTest, MakesTheSizesOfPriors) {
@@ -104,9 +146,11 @@ TEST(BoxesTest, MakesTheSizesOfPriors) {
 }
 
 TEST(BoxesTest, ReportsEveryWrongKeyAtOnce) {
-  EXPECT_THAT(Make("type: YOLO9\nclasses: 0\niou_treshold: 2\nheads: [1]\n", {}).problems,
-              AllOf(HasSubstr("allowed: SSD, SSD_RESNET, YOLO2"), HasSubstr("1 to 4096"),
-                    HasSubstr("iou_treshold"), HasSubstr("iou_threshold")));
+  EXPECT_THAT(
+      Make("type: YOLO9\nclasses: 0\niou_treshold: 2\narithmetic: 1\nheads: [1]\n", {}).problems,
+      AllOf(HasSubstr("allowed: SSD, SSD_RESNET, YOLO2"), HasSubstr("1 to 4096"),
+            HasSubstr("allowed: float, fixed"), HasSubstr("iou_treshold"),
+            HasSubstr("iou_threshold")));
   EXPECT_THAT(Make("[1]\n", {}).problems, HasSubstr("NPUC1001"));
   EXPECT_THAT(Make("", {}).problems, Not(IsEmpty()));
   EXPECT_THAT(Make(absl::StrCat(kYolo, "max_candidates: 2\n"), YoloOutputs()).problems,
@@ -147,6 +191,8 @@ TEST(BoxesTest, WritesWhatItReads) {
   const BoxSettings yolo_again = ReadBack(yolo);
   EXPECT_EQ(BoxSettingsText(yolo_again), BoxSettingsText(yolo));
   EXPECT_EQ(yolo_again.heads[0].output, "a \"b\"\n");
+  yolo.is_fixed = true;
+  EXPECT_TRUE(ReadBack(yolo).is_fixed);
   BoxSettings rpn{.kind = BoxKind::kRpn,
                   .classes = 1,
                   .image_size = {80, 96},

@@ -1,6 +1,6 @@
-/* The boxes of an object detector, decoded from its outputs. C99 without a library; no memory is
-   taken. With the compiler's floating-point contraction off (-ffp-contract=off) the results are the
-   same to the bit on every machine that has IEEE floats, and those of `npuc run --postprocess`. */
+/* The boxes of an object detector, decoded from its outputs, in the numbers of the file in front of
+   it. C99 without a library; no memory is taken. The results are those of `npuc run --postprocess`.
+ */
 
 enum { kBoxesSsd, kBoxesYolo2, kBoxesYolo3, kBoxesYolo5, kBoxesYolo8, kBoxesRpn, kBoxesRcnn };
 enum { kBoxesBins = 16 }; /* distances that a side of a YOLO8 box is spread over */
@@ -11,12 +11,12 @@ struct boxes_head {
   int output;
   int anchors, rows, columns;
   int channel_step, row_step, column_step;
-  const float* sizes;
-  float xy_scale; /* how far a YOLO's centre reaches beyond its cell; 1: not at all */
+  const boxes_number* sizes;
+  boxes_number xy_scale; /* how far a YOLO's centre reaches beyond its cell; 1: not at all */
   /* RPN: the output that has the offsets, with its steps, and the middles of the anchors as parts
      of the picture: the first one, and from cell to cell. */
   int deltas, delta_channel_step, delta_row_step, delta_column_step;
-  float first_x, first_y, step_x, step_y;
+  boxes_number first_x, first_y, step_x, step_y;
 };
 
 struct boxes_plan {
@@ -24,47 +24,20 @@ struct boxes_plan {
   const struct boxes_head* head;
   /* SSD: centre and size of each prior, as parts of the picture, and what its offsets count. */
   int location, confidence, priors;
-  const float* prior;
-  float variance[4]; /* of x, y, width, height */
-  int rows_first;    /* the offsets are y, x, height, width */
-  int first_class;   /* 1 where class 0 is the background */
-  int label_shift;   /* from a class's place among the scores to its number */
+  const boxes_number* prior;
+  boxes_number variance[4]; /* of x, y, width, height */
+  int rows_first;           /* the offsets are y, x, height, width */
+  int first_class;          /* 1 where class 0 is the background */
+  int label_shift;          /* from a class's place among the scores to its number */
   int best_class_only, across_classes;
   int regions; /* RCNN: the array, behind the outputs, of the regions that its offsets move */
-  float obj_threshold, iou_threshold;
+  boxes_number obj_threshold, iou_threshold;
   int max_candidates, max_boxes;
 };
 
-static float boxes_exp(float x) {
-  /* 2^n * e^r with |r| <= ln(2) / 2: ln(2) in two parts, then Taylor's polynomial. */
-  union {
-    float value;
-    unsigned bits;
-  } power;
-  float r, sum;
-  int n;
-  if (x != x) return x; /* no number */
-  if (x > 88.0f) x = 88.0f;
-  if (x < -87.0f) x = -87.0f;
-  n = (int)(x * 1.44269504f + (x < 0 ? -0.5f : 0.5f));
-  r = (x - (float)n * 0.693359375f) + (float)n * 2.12194440e-4f;
-  sum = 1.0f / 5040.0f;
-  sum = sum * r + 1.0f / 720.0f;
-  sum = sum * r + 1.0f / 120.0f;
-  sum = sum * r + 1.0f / 24.0f;
-  sum = sum * r + 1.0f / 6.0f;
-  sum = sum * r + 0.5f;
-  sum = sum * r + 1.0f;
-  sum = sum * r + 1.0f;
-  power.bits = (unsigned)(n + 127) << 23;
-  return sum * power.value;
-}
-
-static float boxes_sigmoid(float x) { return 1.0f / (1.0f + boxes_exp(-x)); }
-
 /* Puts a candidate behind those of its score or a higher one; the lowest falls out of a full list.
    Returns the number of candidates. */
-static int boxes_insert(struct npuc_box* list, int count, int most, const struct npuc_box* box) {
+static int boxes_insert(boxes_box* list, int count, int most, const boxes_box* box) {
   int at = count;
   if (count == most) {
     if (!(box->score > list[count - 1].score)) return count;
@@ -78,21 +51,21 @@ static int boxes_insert(struct npuc_box* list, int count, int most, const struct
   return count + 1;
 }
 
-static float boxes_overlap(const struct npuc_box* a, const struct npuc_box* b) {
-  const float x0 = a->x0 > b->x0 ? a->x0 : b->x0;
-  const float y0 = a->y0 > b->y0 ? a->y0 : b->y0;
-  const float x1 = a->x1 < b->x1 ? a->x1 : b->x1;
-  const float y1 = a->y1 < b->y1 ? a->y1 : b->y1;
-  const float shared = x1 > x0 && y1 > y0 ? (x1 - x0) * (y1 - y0) : 0.0f;
-  const float area_a = (a->x1 - a->x0) * (a->y1 - a->y0);
-  const float area_b = (b->x1 - b->x0) * (b->y1 - b->y0);
-  const float both = area_a + area_b - shared;
-  return both > 0.0f ? shared / both : 0.0f;
+static boxes_number boxes_overlap(const boxes_box* a, const boxes_box* b) {
+  const boxes_number x0 = a->x0 > b->x0 ? a->x0 : b->x0;
+  const boxes_number y0 = a->y0 > b->y0 ? a->y0 : b->y0;
+  const boxes_number x1 = a->x1 < b->x1 ? a->x1 : b->x1;
+  const boxes_number y1 = a->y1 < b->y1 ? a->y1 : b->y1;
+  const boxes_area shared = x1 > x0 && y1 > y0 ? boxes_area_of(x1 - x0, y1 - y0) : 0;
+  const boxes_area area_a = boxes_area_of(a->x1 - a->x0, a->y1 - a->y0);
+  const boxes_area area_b = boxes_area_of(b->x1 - b->x0, b->y1 - b->y0);
+  const boxes_area both = area_a + area_b - shared;
+  return both > 0 ? boxes_ratio(shared, both) : 0;
 }
 
 /* Keeps of each class the boxes that no better one of the class overlaps, in front of the list;
    with across_classes no better one of any class. */
-static int boxes_suppress(const struct boxes_plan* plan, struct npuc_box* list, int count) {
+static int boxes_suppress(const struct boxes_plan* plan, boxes_box* list, int count) {
   int kept = 0, i, k;
   for (i = 0; i < count && kept < plan->max_boxes; ++i) {
     int is_best = 1;
@@ -107,89 +80,99 @@ static int boxes_suppress(const struct boxes_plan* plan, struct npuc_box* list, 
   return kept;
 }
 
-static void boxes_around(struct npuc_box* box, float x, float y, float width, float height) {
-  box->x0 = x - width * 0.5f;
-  box->y0 = y - height * 0.5f;
-  box->x1 = x + width * 0.5f;
-  box->y1 = y + height * 0.5f;
+static void boxes_around(boxes_box* box, boxes_number x, boxes_number y, boxes_number width,
+                         boxes_number height) {
+  box->x0 = x - boxes_mul(width, BOXES_HALF);
+  box->y0 = y - boxes_mul(height, BOXES_HALF);
+  box->x1 = x + boxes_mul(width, BOXES_HALF);
+  box->y1 = y + boxes_mul(height, BOXES_HALF);
 }
 
-/* The box of an anchor in a cell; v: its first channel. */
+/* The box of an anchor in a cell; at: its first channel. */
 static void boxes_of_anchor(const struct boxes_plan* plan, const struct boxes_head* head,
-                            const float* v, int anchor, int row, int column, struct npuc_box* box) {
+                            boxes_source from, int at, int anchor, int row, int column,
+                            boxes_box* box) {
   const int step = head->channel_step;
-  const float reach = head->xy_scale, shift = (head->xy_scale - 1.0f) * 0.5f;
-  const float x = (float)column + boxes_sigmoid(v[0]) * reach - shift;
-  const float y = (float)row + boxes_sigmoid(v[step]) * reach - shift;
-  float width, height;
+  const boxes_number reach = head->xy_scale;
+  const boxes_number shift = boxes_mul(head->xy_scale - BOXES_ONE, BOXES_HALF);
+  const boxes_number x =
+      boxes_whole(column) + boxes_mul(boxes_sigmoid(boxes_at(from, at)), reach) - shift;
+  const boxes_number y =
+      boxes_whole(row) + boxes_mul(boxes_sigmoid(boxes_at(from, at + step)), reach) - shift;
+  boxes_number width = boxes_at(from, at + 2 * step), height = boxes_at(from, at + 3 * step);
   if (plan->kind == kBoxesYolo5) {
-    width = 2.0f * boxes_sigmoid(v[2 * step]);
-    height = 2.0f * boxes_sigmoid(v[3 * step]);
-    width = width * width;
-    height = height * height;
+    width = 2 * boxes_sigmoid(width);
+    height = 2 * boxes_sigmoid(height);
+    width = boxes_mul(width, width);
+    height = boxes_mul(height, height);
   } else {
-    width = boxes_exp(v[2 * step]);
-    height = boxes_exp(v[3 * step]);
+    width = boxes_exp(width);
+    height = boxes_exp(height);
   }
-  boxes_around(box, x / (float)head->columns, y / (float)head->rows,
-               width * head->sizes[2 * anchor], height * head->sizes[2 * anchor + 1]);
+  boxes_around(box, boxes_div(x, boxes_whole(head->columns)), boxes_div(y, boxes_whole(head->rows)),
+               boxes_mul(width, head->sizes[2 * anchor]),
+               boxes_mul(height, head->sizes[2 * anchor + 1]));
 }
 
 /* The mean distance of a side by the shares of its bins. */
-static float boxes_distance(const float* v, int step) {
-  float most = v[0], sum = 0.0f, mean = 0.0f;
+static boxes_number boxes_distance(boxes_source from, int at, int step) {
+  boxes_number most = boxes_at(from, at), sum = 0, mean = 0;
   int i;
   for (i = 1; i < kBoxesBins; ++i) {
-    if (v[i * step] > most) most = v[i * step];
+    if (boxes_at(from, at + i * step) > most) most = boxes_at(from, at + i * step);
   }
   for (i = 0; i < kBoxesBins; ++i) {
-    const float share = boxes_exp(v[i * step] - most);
+    const boxes_number share = boxes_exp(boxes_at(from, at + i * step) - most);
     sum += share;
-    mean += share * (float)i;
+    mean += boxes_mul(share, boxes_whole(i));
   }
-  return mean / sum;
+  return boxes_div(mean, sum);
 }
 
-static void boxes_of_cell(const struct boxes_head* head, const float* v, int row, int column,
-                          struct npuc_box* box) {
-  const int side = kBoxesBins * head->channel_step;
-  const float x = (float)column + 0.5f, y = (float)row + 0.5f;
-  box->x0 = (x - boxes_distance(v, head->channel_step)) / (float)head->columns;
-  box->y0 = (y - boxes_distance(v + side, head->channel_step)) / (float)head->rows;
-  box->x1 = (x + boxes_distance(v + 2 * side, head->channel_step)) / (float)head->columns;
-  box->y1 = (y + boxes_distance(v + 3 * side, head->channel_step)) / (float)head->rows;
+static void boxes_of_cell(const struct boxes_head* head, boxes_source from, int at, int row,
+                          int column, boxes_box* box) {
+  const int step = head->channel_step, side = kBoxesBins * head->channel_step;
+  const boxes_number x = boxes_whole(column) + BOXES_HALF, y = boxes_whole(row) + BOXES_HALF;
+  const boxes_number columns = boxes_whole(head->columns), rows = boxes_whole(head->rows);
+  box->x0 = boxes_div(x - boxes_distance(from, at, step), columns);
+  box->y0 = boxes_div(y - boxes_distance(from, at + side, step), rows);
+  box->x1 = boxes_div(x + boxes_distance(from, at + 2 * side, step), columns);
+  box->y1 = boxes_div(y + boxes_distance(from, at + 3 * side, step), rows);
 }
 
 /* The candidates of one anchor in one cell, a box for each class above the threshold. */
 static int boxes_of_place(const struct boxes_plan* plan, const struct boxes_head* head,
-                          const float* v, int anchor, int row, int column, struct npuc_box* list,
-                          int count) {
+                          boxes_source from, int at, int anchor, int row, int column,
+                          boxes_box* list, int count) {
   const int step = head->channel_step;
   const int has_object = plan->kind != kBoxesYolo8;
-  const float* const scores = v + (has_object ? 5 : 4 * kBoxesBins) * step;
-  float object = 1.0f, most = scores[0], sum = 0.0f;
-  struct npuc_box box;
+  const int scores = at + (has_object ? 5 : 4 * kBoxesBins) * step;
+  boxes_number object = BOXES_ONE, most = boxes_at(from, scores), sum = 0;
+  boxes_box box;
   int has_box = 0, k;
   if (has_object) {
-    object = boxes_sigmoid(v[4 * step]);
+    object = boxes_sigmoid(boxes_at(from, at + 4 * step));
     if (!(object > plan->obj_threshold)) return count;
   }
   if (plan->kind == kBoxesYolo2) { /* a softmax over the classes */
     for (k = 1; k < plan->classes; ++k) {
-      if (scores[k * step] > most) most = scores[k * step];
+      if (boxes_at(from, scores + k * step) > most) most = boxes_at(from, scores + k * step);
     }
-    for (k = 0; k < plan->classes; ++k) sum += boxes_exp(scores[k * step] - most);
+    for (k = 0; k < plan->classes; ++k) {
+      sum += boxes_exp(boxes_at(from, scores + k * step) - most);
+    }
   }
   for (k = 0; k < plan->classes; ++k) {
-    const float score = plan->kind == kBoxesYolo2
-                            ? object * (boxes_exp(scores[k * step] - most) / sum)
-                            : object * boxes_sigmoid(scores[k * step]);
+    const boxes_number value = boxes_at(from, scores + k * step);
+    const boxes_number share =
+        plan->kind == kBoxesYolo2 ? boxes_div(boxes_exp(value - most), sum) : boxes_sigmoid(value);
+    const boxes_number score = boxes_mul(object, share);
     if (!(score > plan->obj_threshold)) continue;
     if (!has_box) {
       if (has_object) {
-        boxes_of_anchor(plan, head, v, anchor, row, column, &box);
+        boxes_of_anchor(plan, head, from, at, anchor, row, column, &box);
       } else {
-        boxes_of_cell(head, v, row, column, &box);
+        boxes_of_cell(head, from, at, row, column, &box);
       }
       has_box = 1;
     }
@@ -200,8 +183,8 @@ static int boxes_of_place(const struct boxes_plan* plan, const struct boxes_head
   return count;
 }
 
-static int boxes_of_heads(const struct boxes_plan* plan, const float* const* outputs,
-                          struct npuc_box* list) {
+static int boxes_of_heads(const struct boxes_plan* plan, const boxes_source* outputs,
+                          boxes_box* list) {
   int count = 0, h, anchor, row, column;
   for (h = 0; h < plan->heads; ++h) {
     const struct boxes_head* const head = &plan->head[h];
@@ -209,9 +192,10 @@ static int boxes_of_heads(const struct boxes_plan* plan, const float* const* out
     for (anchor = 0; anchor < head->anchors; ++anchor) {
       for (row = 0; row < head->rows; ++row) {
         for (column = 0; column < head->columns; ++column) {
-          const float* const v = outputs[head->output] + anchor * channels * head->channel_step +
-                                 row * head->row_step + column * head->column_step;
-          count = boxes_of_place(plan, head, v, anchor, row, column, list, count);
+          const int at = anchor * channels * head->channel_step + row * head->row_step +
+                         column * head->column_step;
+          count = boxes_of_place(plan, head, outputs[head->output], at, anchor, row, column, list,
+                                 count);
         }
       }
     }
@@ -219,33 +203,45 @@ static int boxes_of_heads(const struct boxes_plan* plan, const float* const* out
   return count;
 }
 
-static float boxes_within(float x) { return x < 0.0f ? 0.0f : x > 1.0f ? 1.0f : x; }
+static boxes_number boxes_within(boxes_number x) {
+  return x < 0 ? 0 : x > BOXES_ONE ? BOXES_ONE : x;
+}
+
+/* Cuts a box off at the picture's edges. */
+static void boxes_cut(boxes_box* box) {
+  box->x0 = boxes_within(box->x0);
+  box->y0 = boxes_within(box->y0);
+  box->x1 = boxes_within(box->x1);
+  box->y1 = boxes_within(box->y1);
+}
 
 /* The regions of an RPN, cut off at the picture's edges. */
-static int boxes_of_regions(const struct boxes_plan* plan, const float* const* outputs,
-                            struct npuc_box* list) {
+static int boxes_of_regions(const struct boxes_plan* plan, const boxes_source* outputs,
+                            boxes_box* list) {
   int count = 0, h, anchor, row, column;
   for (h = 0; h < plan->heads; ++h) {
     const struct boxes_head* const head = &plan->head[h];
+    const boxes_source deltas = outputs[head->deltas];
+    const int step = head->delta_channel_step;
     for (anchor = 0; anchor < head->anchors; ++anchor) {
-      const float width = head->sizes[2 * anchor], height = head->sizes[2 * anchor + 1];
+      const boxes_number width = head->sizes[2 * anchor], height = head->sizes[2 * anchor + 1];
       for (row = 0; row < head->rows; ++row) {
         for (column = 0; column < head->columns; ++column) {
-          const float score =
-              outputs[head->output][(head->anchors + anchor) * head->channel_step +
-                                    row * head->row_step + column * head->column_step];
-          const float* const v = outputs[head->deltas] + 4 * anchor * head->delta_channel_step +
-                                 row * head->delta_row_step + column * head->delta_column_step;
-          const int step = head->delta_channel_step;
-          struct npuc_box box;
+          const boxes_number score = boxes_at(
+              outputs[head->output], (head->anchors + anchor) * head->channel_step +
+                                         row * head->row_step + column * head->column_step);
+          const int at =
+              4 * anchor * step + row * head->delta_row_step + column * head->delta_column_step;
+          boxes_box box;
           if (!(score > plan->obj_threshold)) continue;
-          boxes_around(&box, head->first_x + (float)column * head->step_x + v[0] * width,
-                       head->first_y + (float)row * head->step_y + v[step] * height,
-                       boxes_exp(v[2 * step]) * width, boxes_exp(v[3 * step]) * height);
-          box.x0 = boxes_within(box.x0);
-          box.y0 = boxes_within(box.y0);
-          box.x1 = boxes_within(box.x1);
-          box.y1 = boxes_within(box.y1);
+          boxes_around(&box,
+                       head->first_x + boxes_mul(boxes_whole(column), head->step_x) +
+                           boxes_mul(boxes_at(deltas, at), width),
+                       head->first_y + boxes_mul(boxes_whole(row), head->step_y) +
+                           boxes_mul(boxes_at(deltas, at + step), height),
+                       boxes_mul(boxes_exp(boxes_at(deltas, at + 2 * step)), width),
+                       boxes_mul(boxes_exp(boxes_at(deltas, at + 3 * step)), height));
+          boxes_cut(&box);
           box.score = score;
           box.class_id = 0;
           count = boxes_insert(list, count, plan->max_candidates, &box);
@@ -256,26 +252,34 @@ static int boxes_of_regions(const struct boxes_plan* plan, const float* const* o
   return count;
 }
 
+/* Element i of four offsets at `at`, times its variance. */
+static boxes_number boxes_offset(const struct boxes_plan* plan, boxes_source from, int at, int i,
+                                 int variance) {
+  return boxes_mul(plan->variance[variance], boxes_at(from, at + i));
+}
+
 /* The boxes of an RCNN, each class's own offset from each region, cut off at the edges. */
-static int boxes_in_regions(const struct boxes_plan* plan, const float* const* outputs,
-                            struct npuc_box* list) {
+static int boxes_in_regions(const struct boxes_plan* plan, const boxes_source* outputs,
+                            boxes_box* list) {
+  const boxes_source regions = outputs[plan->regions], deltas = outputs[plan->location];
   int count = 0, i, k;
   for (i = 0; i < plan->priors; ++i) {
-    const float* const region = outputs[plan->regions] + 4 * i;
-    const float width = region[2] - region[0], height = region[3] - region[1];
+    const boxes_number x0 = boxes_at(regions, 4 * i), y0 = boxes_at(regions, 4 * i + 1);
+    const boxes_number width = boxes_at(regions, 4 * i + 2) - x0;
+    const boxes_number height = boxes_at(regions, 4 * i + 3) - y0;
     for (k = 1; k < plan->classes; ++k) {
-      const float score = outputs[plan->confidence][plan->classes * i + k];
-      const float* const v = outputs[plan->location] + 4 * (plan->classes * i + k);
-      struct npuc_box box;
-      if (!(score > plan->obj_threshold) || !(width > 0.0f) || !(height > 0.0f)) continue;
-      boxes_around(&box, region[0] + width * 0.5f + plan->variance[0] * v[0] * width,
-                   region[1] + height * 0.5f + plan->variance[1] * v[1] * height,
-                   boxes_exp(plan->variance[2] * v[2]) * width,
-                   boxes_exp(plan->variance[3] * v[3]) * height);
-      box.x0 = boxes_within(box.x0);
-      box.y0 = boxes_within(box.y0);
-      box.x1 = boxes_within(box.x1);
-      box.y1 = boxes_within(box.y1);
+      const boxes_number score = boxes_at(outputs[plan->confidence], plan->classes * i + k);
+      const int at = 4 * (plan->classes * i + k);
+      boxes_box box;
+      if (!(score > plan->obj_threshold) || !(width > 0) || !(height > 0)) continue;
+      boxes_around(&box,
+                   x0 + boxes_mul(width, BOXES_HALF) +
+                       boxes_mul(boxes_offset(plan, deltas, at, 0, 0), width),
+                   y0 + boxes_mul(height, BOXES_HALF) +
+                       boxes_mul(boxes_offset(plan, deltas, at, 1, 1), height),
+                   boxes_mul(boxes_exp(boxes_offset(plan, deltas, at, 2, 2)), width),
+                   boxes_mul(boxes_exp(boxes_offset(plan, deltas, at, 3, 3)), height));
+      boxes_cut(&box);
       box.score = score;
       box.class_id = k;
       count = boxes_insert(list, count, plan->max_candidates, &box);
@@ -284,32 +288,33 @@ static int boxes_in_regions(const struct boxes_plan* plan, const float* const* o
   return count;
 }
 
-static int boxes_of_priors(const struct boxes_plan* plan, const float* const* outputs,
-                           struct npuc_box* list) {
+static int boxes_of_priors(const struct boxes_plan* plan, const boxes_source* outputs,
+                           boxes_box* list) {
+  const boxes_source offsets = outputs[plan->location], scores = outputs[plan->confidence];
+  const int first = plan->rows_first ? 1 : 0;
   int count = 0, i, k;
   for (i = 0; i < plan->priors; ++i) {
-    const float* const offset = outputs[plan->location] + 4 * i;
-    const float* const score = outputs[plan->confidence] + plan->classes * i;
-    const float* const prior = plan->prior + 4 * i;
-    const int first = plan->rows_first ? 1 : 0;
+    const boxes_number* const prior = plan->prior + 4 * i;
+    const int score = plan->classes * i;
     int from = plan->first_class, to = plan->classes, has_box = 0;
-    struct npuc_box box;
+    boxes_box box;
     if (plan->best_class_only) {
       for (k = from; k < plan->classes; ++k) {
-        if (score[k] > score[from]) from = k;
+        if (boxes_at(scores, score + k) > boxes_at(scores, score + from)) from = k;
       }
       to = from + 1;
     }
     for (k = from; k < to; ++k) {
-      if (!(score[k] > plan->obj_threshold)) continue;
+      box.score = boxes_at(scores, score + k);
+      if (!(box.score > plan->obj_threshold)) continue;
       if (!has_box) {
-        boxes_around(&box, prior[0] + plan->variance[0] * offset[first] * prior[2],
-                     prior[1] + plan->variance[1] * offset[1 - first] * prior[3],
-                     prior[2] * boxes_exp(plan->variance[2] * offset[2 + first]),
-                     prior[3] * boxes_exp(plan->variance[3] * offset[3 - first]));
+        boxes_around(
+            &box, prior[0] + boxes_mul(boxes_offset(plan, offsets, 4 * i, first, 0), prior[2]),
+            prior[1] + boxes_mul(boxes_offset(plan, offsets, 4 * i, 1 - first, 1), prior[3]),
+            boxes_mul(prior[2], boxes_exp(boxes_offset(plan, offsets, 4 * i, 2 + first, 2))),
+            boxes_mul(prior[3], boxes_exp(boxes_offset(plan, offsets, 4 * i, 3 - first, 3))));
         has_box = 1;
       }
-      box.score = score[k];
       box.class_id = k + plan->label_shift;
       count = boxes_insert(list, count, plan->max_candidates, &box);
     }
@@ -318,8 +323,8 @@ static int boxes_of_priors(const struct boxes_plan* plan, const float* const* ou
 }
 
 /* `list` has room for plan->max_candidates boxes; the first ones are the result, best first. */
-static int boxes_decode(const struct boxes_plan* plan, const float* const* outputs,
-                        struct npuc_box* list) {
+static int boxes_decode(const struct boxes_plan* plan, const boxes_source* outputs,
+                        boxes_box* list) {
   const int count = plan->kind == kBoxesSsd    ? boxes_of_priors(plan, outputs, list)
                     : plan->kind == kBoxesRpn  ? boxes_of_regions(plan, outputs, list)
                     : plan->kind == kBoxesRcnn ? boxes_in_regions(plan, outputs, list)

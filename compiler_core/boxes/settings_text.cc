@@ -94,6 +94,7 @@ std::string BoxSettingsText(const BoxSettings& settings) {
                   "\niou_threshold: ", ShortNumber(settings.iou_threshold),
                   "\nmax_box_num: ", settings.max_box_num,
                   "\nmax_candidates: ", settings.max_candidates, "\n");
+  if (settings.is_fixed) absl::StrAppend(&text, "arithmetic: fixed\n");
   if (settings.kind == BoxKind::kRcnn) {
     return absl::StrCat(text, "location: ", Quoted(settings.location),
                         "\nconfidence: ", Quoted(settings.confidence),

@@ -6,7 +6,10 @@
 by clang without a warning, to the bit; and those of the public formulas, here in NumPy in double
 precision, within 1e-4 (an exponential of a float32 sum). Where python3-opencv is installed, its
 Region and DetectionOutput layers must agree as well. Outputs are fp16, so two scores may be equal
-or closer than float32 tells apart: boxes are compared as sets.
+or closer than float32 tells apart: boxes are compared as sets. With `arithmetic: fixed` the code
+reads outputs as GRUS (floats, fp16) and X2_1204 (8 and 16 bits) store them, and must agree within
+2^-12 of the picture: numbers are 65536ths, and a box is a size times an exponential. It is also
+built for a processor without registers for floats, which refuses each float of C.
 """
 
 import json
@@ -20,17 +23,21 @@ import harness
 import onnxmodel
 
 TOLERANCE = 1e-4
+FIXED_TOLERANCE = 2 ** -12
+# The forms in which outputs come to the C code.
+FLOATS, SINGLES, HALVES = "floats", "fixed, float32", "fixed, fp16"
+BYTES, WORDS = "fixed, 8 bits", "fixed, 16 bits"
 HARNESS_C = """
 #include <stdio.h>
 #include "net_boxes.h"
-static float values[%(floats)d];
-static struct npuc_box boxes[NET_BOXES_ROOM];
+static union { double aligned; unsigned char bytes[%(bytes)d]; } values;
+static struct %(box)s boxes[NET_BOXES_ROOM];
 int main(int argc, char **argv) {
-  const float *outputs[%(outputs)d];
+  const %(element)s *outputs[%(outputs)d];
   size_t at = 0;
   int i, count;
   FILE *f = fopen(argv[argc - 1], "rb");
-  if (f == NULL || fread(values, sizeof(float), %(floats)d, f) != %(floats)d) return 1;
+  if (f == NULL || fread(values.bytes, 1, %(bytes)d, f) != %(bytes)d) return 1;
   fclose(f);
 %(pointers)s  count = net_boxes(outputs, boxes);
   for (i = 0; i < count; ++i) fwrite(&boxes[i], sizeof(boxes[i]), 1, stdout);
@@ -187,38 +194,47 @@ def kept(settings, boxes, scores):
     return found[:settings["max_box_num"]]
 
 
-def check_same(what, got, want):
+def check_same(what, got, want, tolerance=TOLERANCE):
     harness.check(len(got) == len(want), f"{what}: {len(got)} boxes, not {len(want)}")
     worst = 0.0
     for c, s, b in want:
         near = [max(abs(s - s2), float(np.abs(np.asarray(b) - b2).max()))
                 for c2, s2, b2 in got if c2 == c]
         worst = max(worst, min(near, default=np.inf))
-    harness.check(worst <= TOLERANCE, f"{what}: a box is off by {worst:.2g}")
+    harness.check(worst <= tolerance, f"{what}: a box is off by {worst:.2g}")
     return worst
 
 
-def compiled_boxes(folder, out, compiler, arrays):
-    """What the C code gives: bytes of npuc_box, one after the other."""
-    flat = np.concatenate([a.astype(np.float32).ravel() for a in arrays])
-    pointers, at = "", 0
+def compiled_boxes(folder, out, compiler, arrays, is_fixed):
+    """What the C code gives: boxes, one after the other."""
+    flat, pointers = b"", ""
     for i, array in enumerate(arrays):
-        pointers += f"  outputs[{i}] = values + {at};\n"
-        at += array.size
+        pointers += f"  outputs[{i}] = (const void *)(values.bytes + {len(flat)});\n"
+        flat += array.tobytes()
+        flat += bytes(-len(flat) % 8)
     source = os.path.join(folder, "main.c")
     with open(source, "w", encoding="ascii") as f:
-        f.write(HARNESS_C % {"floats": flat.size, "outputs": len(arrays), "pointers": pointers})
+        f.write(HARNESS_C % {"bytes": len(flat), "outputs": len(arrays), "pointers": pointers,
+                             "element": "void" if is_fixed else "float",
+                             "box": "npuc_fixed_box" if is_fixed else "npuc_box"})
     data = os.path.join(folder, "values.bin")
-    flat.tofile(data)
+    with open(data, "wb") as f:
+        f.write(flat)
     program = os.path.join(folder, "boxes_" + compiler)
-    harness.run(compiler, "-std=c99", "-O2", "-Wall", "-Wextra", "-Werror", "-pedantic",
-                "-ffp-contract=off", "-I", out, source, os.path.join(out, "net_boxes.c"),
-                "-o", program)
+    flags = ("-std=c99", "-O2", "-Wall", "-Wextra", "-Werror", "-pedantic", "-ffp-contract=off",
+             "-I", out)
+    code = os.path.join(out, "net_boxes.c")
+    harness.run(compiler, *flags, source, code, "-o", program)
+    if is_fixed and os.uname().machine == "x86_64":
+        harness.run(compiler, *flags, "-mgeneral-regs-only", "-c", code, "-o", os.devnull)
     with open(program + ".out", "wb") as f:
         harness.check(os.spawnv(os.P_WAIT, "/bin/sh", ["sh", "-c", f"{program} {data} > {f.name}"])
                       == 0, f"{compiler}'s program failed")
     with open(program + ".out", "rb") as f:
         raw = f.read()
+    if is_fixed:
+        return [(c, s / 65536, tuple(v / 65536 for v in corners))
+                for *corners, s, c in struct.iter_unpack("<6i", raw)]
     return [(c, s, (x0, y0, x1, y1)) for x0, y0, x1, y1, s, c in struct.iter_unpack("<5fi", raw)]
 
 
@@ -336,8 +352,70 @@ def cases():
                       "a": (1, 4 * count), "b": (1, 3 * count)}
 
 
-def check_case(name, settings, shapes):
+def write_config(folder, model, settings, inputs, form):
+    """The net's config on the core that stores outputs in the form; quantized on its own inputs."""
+    settings = {k: v for k, v in settings.items() if k != "region_corners"}
+    if form != FLOATS:
+        settings["arithmetic"] = "fixed"
+    with open(os.path.join(folder, "boxes.yaml"), "w", encoding="ascii") as f:
+        json.dump(settings, f)
+    text = (f"FRAMEWORK: ONNX\nMODEL_FILE: {model}\nOUTPUT_FILE: net.h\n"
+            "DETECTION_POSTPROCESS: boxes.yaml\n")
+    if form in (BYTES, WORDS):
+        files = ", ".join(f"{key}: {key}.npy" for key in inputs)
+        bits = 8 if form == BYTES else 16
+        text += ("CORENAME: X2_1204\nQUANT:\n"
+                 f"  activation_bits: {bits}\n  calibration_data: {{{files}}}\n")
+    else:
+        text += "CORENAME: GRUS\n"
+        if form == HALVES:
+            text += f"FP16_OUT_OPS: [{', '.join(key[3:] for key in inputs)}]\n"
+    path = os.path.join(folder, "net.yaml")
+    with open(path, "w", encoding="ascii") as f:
+        f.write(text)
+    return path
+
+
+def run_boxes(folder, header, settings, inputs):
+    """The folder of the run's outputs."""
+    ran = os.path.join(folder, "ran")
+    os.makedirs(ran)
+    arguments = []
+    for key in inputs:
+        arguments += ["--input", f"{key}={os.path.join(folder, key)}.npy"]
+    if "region_corners" in settings:
+        arguments += ["--regions", os.path.join(folder, "regions.npy")]
+    harness.npuc("run", header, *arguments, "--output-dir", ran, "--postprocess",
+                 os.path.join(folder, "boxes.yaml"))
+    return ran
+
+
+def stored_outputs(out, settings, outputs, form):
+    """The arrays that the C code gets."""
+    behind = [settings["region_corners"]] if "region_corners" in settings else []
+    if form == FLOATS:
+        return [a.astype(np.float32) for a in [*outputs.values(), *behind]]
+    behind = [np.rint(a.astype(np.float64) * 65536).astype(np.int32) for a in behind]
+    if form in (SINGLES, HALVES):
+        element = np.float32 if form == SINGLES else np.float16
+        return [a.astype(element) for a in outputs.values()] + behind
+    with open(os.path.join(out, "report.json"), encoding="utf-8") as f:
+        ports = {port["name"]: port for port in json.load(f)["outputs"]}
+    stored = []
+    for name, array in outputs.items():
+        port = ports[name]
+        element = {"i8": np.int8, "u8": np.uint8, "i16": np.int16,
+                   "u16": np.uint16}[port["type"].split("[")[0]]
+        harness.check(np.dtype(element).itemsize == (1 if form == BYTES else 2),
+                      f"output {name} is {port['type']}")
+        stored.append((np.rint(array.astype(np.float64) / port["scale"]) +
+                       port["zero_point"]).astype(element))
+    return stored + behind
+
+
+def check_case(name, settings, shapes, form):
     rng = np.random.default_rng(len(name))
+    is_fixed = form != FLOATS
     with harness.scratch() as folder:
         model = os.path.join(folder, "net.onnx")
         with open(model, "wb") as f:
@@ -345,52 +423,44 @@ def check_case(name, settings, shapes):
                 [onnxmodel.node("Add", [f"in_{o}", "half"], [o]) for o in shapes],
                 [(f"in_{o}", s) for o, s in shapes.items()], list(shapes.items()),
                 {"half": np.array([0.5], np.float32)}))
-        with open(os.path.join(folder, "boxes.yaml"), "w", encoding="ascii") as f:
-            json.dump({k: v for k, v in settings.items() if k != "region_corners"}, f)
-        with open(os.path.join(folder, "net.yaml"), "w", encoding="ascii") as f:
-            f.write(f"CORENAME: GRUS\nFRAMEWORK: ONNX\nMODEL_FILE: {model}\nOUTPUT_FILE: net.h\n"
-                    "DETECTION_POSTPROCESS: boxes.yaml\n")
-        out = os.path.join(folder, "out")
-        header = harness.compile_header(os.path.join(folder, "net.yaml"), out, "net.h")
         inputs = {}
         for output, shape in shapes.items():
             values = rng.normal(0, 1.5, shape) - 0.5
             if output == settings.get("confidence"):
                 values = softmax(values.reshape(-1, settings["classes"]) * 3, 1) - 0.5
             inputs[f"in_{output}"] = values.reshape(shape).astype(np.float32)
-        ran = os.path.join(folder, "ran")
-        os.makedirs(ran)
-        arguments = []
         for key, array in inputs.items():
-            np.save(os.path.join(ran, key + ".npy"), array)
-            arguments += ["--input", f"{key}={os.path.join(ran, key)}.npy"]
-        behind = [settings["region_corners"]] if "region_corners" in settings else []
-        for corners in behind:
-            np.save(os.path.join(ran, "regions.npy"), corners)
-            arguments += ["--regions", os.path.join(ran, "regions.npy")]
-        harness.npuc("run", header, *arguments, "--output-dir", ran, "--postprocess",
-                     os.path.join(folder, "boxes.yaml"))
+            np.save(os.path.join(folder, key + ".npy"), array)
+        if "region_corners" in settings:
+            np.save(os.path.join(folder, "regions.npy"), settings["region_corners"])
+        out = os.path.join(folder, "out")
+        harness.npuc(write_config(folder, model, settings, inputs, form), "-o", out)
+        header = os.path.join(out, "net.h")
+        ran = run_boxes(folder, header, settings, inputs)
         outputs = {o: np.load(harness.output_file(ran, o)).reshape(s) for o, s in shapes.items()}
         with open(os.path.join(ran, "boxes.json"), encoding="ascii") as f:
             boxes = [(b["class"], b["score"], tuple(b["box"])) for b in json.load(f)[0]]
+        stored = stored_outputs(out, settings, outputs, form)
         for compiler in ("gcc", "clang"):
             if shutil.which(compiler) is None:
                 continue
-            theirs = compiled_boxes(folder, out, compiler, [*outputs.values(), *behind])
+            theirs = compiled_boxes(folder, out, compiler, stored, is_fixed)
             harness.check(theirs == boxes, f"{name}: {compiler}'s program gives other boxes")
         formula = {"SSD": ssd, "YOLO8": free_heads, "RPN": regions,
                    "RCNN": in_regions}.get(settings["type"], anchor_heads)
         want = kept(settings, *formula(settings, outputs))
         harness.check(5 <= len(want), f"{name}: {len(want)} boxes show nothing")
-        worst = check_same(name, boxes, want)
-        theirs = opencv_boxes(settings, outputs, folder)
+        worst = check_same(name, boxes, want, FIXED_TOLERANCE if is_fixed else TOLERANCE)
+        theirs = None if is_fixed else opencv_boxes(settings, outputs, folder)
         if theirs is not None:
             worst = max(worst, check_same(f"{name} of OpenCV", boxes, theirs))
-        harness.figure(f"boxes {name}: {len(boxes)} boxes, off by at most {worst:.2g}; "
+        harness.figure(f"boxes {name}, {form}: {len(boxes)} boxes, off by at most {worst:.2g}; "
                        f"OpenCV {'agrees' if theirs is not None else 'not asked'}")
 
 
 def main(names):
     for name, settings, shapes in cases():
-        if not names or settings["type"] in names:
-            check_case(name, settings, shapes)
+        if names and settings["type"] not in names:
+            continue
+        for form in (FLOATS, SINGLES, HALVES, BYTES, WORDS):
+            check_case(name, settings, shapes, form)
