@@ -205,7 +205,7 @@ def check_same(what, got, want, tolerance=TOLERANCE):
     return worst
 
 
-def compiled_boxes(folder, out, compiler, arrays, is_fixed):
+def compiled_boxes(folder, out, compiler, arrays, is_fixed=False):
     """What the C code gives: boxes, one after the other."""
     flat, pointers = b"", ""
     for i, array in enumerate(arrays):
