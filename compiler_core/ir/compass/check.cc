@@ -1,6 +1,7 @@
 #include "compiler_core/ir/compass/check.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <tuple>
@@ -211,8 +212,9 @@ class Checker {
       const std::optional<int64_t> offset = ParseInt(entry.value);
       const auto size = size_entry == nullptr ? std::nullopt : ParseInt(size_entry->value);
       const DType dtype = TypeFromName(type);
+      // The end is summed up below, and must be a number.
       if (!offset.has_value() || *offset < 0 || !size.has_value() || *size < 0 ||
-          !shape.has_value() || dtype == DType::kInvalid) {
+          *offset > INT64_MAX - *size || !shape.has_value() || dtype == DType::kInvalid) {
         reporter_.Report(layer, &entry,
                          absl::StrCat(name, " lacks a sound _offset, _size, _type or _shape"));
         continue;

@@ -10,6 +10,7 @@ namespace npuc::compass {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr char kSmall[] =
     "model_name=m\nlayer_number=3\ninput_tensors=[x]\noutput_tensors=[y]\n\n"
@@ -99,6 +100,16 @@ TEST(CompassIrTest, SaysWhatIsWrongAndWhere) {
   };
   for (const Case& c : cases) {
     EXPECT_THAT(ProblemsOf(Changed(c.from, c.to)), HasSubstr(c.problem)) << c.from;
+  }
+}
+
+// With and without a .bin that bounds it: neither message nor comparison has a sum beyond int64_t.
+TEST(CompassIrTest, AnOffsetWhoseEndIsNoNumberIsRefused) {
+  const std::string text = Changed("weights_offset=0", "weights_offset=9223372036854775807");
+  for (const std::optional<int64_t> bin_bytes : {std::optional<int64_t>(228), {}}) {
+    const std::string problems = ProblemsOf(text, bin_bytes);
+    EXPECT_THAT(problems, HasSubstr("weights lacks a sound _offset"));
+    EXPECT_THAT(problems, Not(HasSubstr("-9223372036854775")));
   }
 }
 
