@@ -4,7 +4,8 @@
 
 1. Each net compiled for its core, written by `npuc ir write`, and compiled again from NAME.txt +
    NAME.bin: the same command stream and weights, to the byte, and the same header but for what
-   names the model. Float IR: the same for GRUS and APUS.
+   names the model. Float IR: the same for GRUS and APUS. Quantized IR for APUS, and an input that
+   nothing reads, need no QUANT a second time.
 2. The published NAME.txt: its .bin is made here from the published float net by the file's own
    scales, with multipliers and shifts that no scale gives; NumPy computes the IR's integer
    arithmetic from the two files alone (shared/spec/compass.md section 2). The simulator agrees to
@@ -22,6 +23,7 @@ import numpy as np
 
 import compass_ir
 import harness
+import onnxmodel
 
 CORE = "X2_1204"
 PUBLISHED_ITEMS = 50
@@ -51,15 +53,16 @@ def without_names(header):
         return [line for line in f if not re.search(r"md5|model_info|MODEL_INFO|MD5", line)]
 
 
-def compile_twice(folder, name, core, framework, model, more):
-    """From the model, and from the IR that it gives; returns the layers of the IR."""
+def compile_twice(folder, name, core, framework, model, more, is_float=None):
+    """From the model, and from the IR that it gives, in float or quantized; returns the layers of
+    the IR."""
     source = os.path.join(folder, name)
     again = os.path.join(folder, name + "_again")
     os.makedirs(source)
     config = write(source, "c.yaml", f"CORENAME: {core}\nFRAMEWORK: {framework}\n"
                    f"MODEL_FILE: {model}\nOUTPUT_FILE: m.h\n{more}")
     harness.npuc(config, "-o", source, env={"SOURCE_DATE_EPOCH": harness.EPOCH})
-    is_float = core in ("GRUS", "APUS")
+    is_float = core in ("GRUS", "APUS") if is_float is None else is_float
     harness.npuc("ir", "write", config, "-o", again, *(["--float"] if is_float else []))
     stem = os.path.splitext(os.path.basename(model))[0]
     head, layers, _ = compass_ir.read_ir(os.path.join(again, stem))
@@ -102,7 +105,22 @@ def functions_net(folder):
     return path
 
 
+def unread_net(folder):
+    """A dense layer, and an input that nothing reads; samples of both."""
+    random = np.random.RandomState(5)
+    path = os.path.join(folder, "unread.onnx")
+    nodes = [onnxmodel.node("MatMul", ["x", "w"], ["m"]), onnxmodel.node("Relu", ["m"], ["y"])]
+    with open(path, "wb") as f:
+        f.write(onnxmodel.model(nodes, [("x", [1, 8]), ("spare", [1, 8])], [("y", [1, 4])],
+                                {"w": random.randn(8, 4).astype(np.float32)}))
+    samples = os.path.join(folder, "unread.npz")
+    np.savez(samples, x=random.randn(8, 1, 8).astype(np.float32),
+             spare=random.randn(8, 1, 8).astype(np.float32))
+    return path, f"QUANT: {{calibration_data: {samples}}}\n"
+
+
 def round_trips(folder):
+    unread = unread_net(folder)
     samples = kws_samples(folder, 8)
     functions = functions_net(folder)
     ends = "INPUT_OPS: {x: [1, 16]}\nOUTPUT_OPS: [y]\n"
@@ -126,6 +144,10 @@ def round_trips(folder):
          ends + f"QUANT: {{calibration_data: {data}, {wide}}}\n"),
         ("functions_grus", "GRUS", "TF", functions, ends),
         ("resnet8_grus", "GRUS", "TFLITE", harness.shared(*TINY, "resnet8_float.tflite"), ""),
+        ("unread", CORE, "ONNX", *unread),
+        ("unread_apus", "APUS", "ONNX", *unread, False),
+        ("kws_apus_quantized", "APUS", "TFLITE", kws, f"QUANT: {{calibration_data: {samples}}}\n",
+         False),
         ("kws_apus", "APUS", "TFLITE", kws, f"QUANT: {{calibration_data: {samples}}}\n"),
     ]
     return sum(compile_twice(folder, *net) for net in nets), len(nets)
