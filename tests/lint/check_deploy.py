@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Checks what no machine here can start: deploy/k8s and deploy/container/cluster.yaml.
+"""Checks what no machine here can start: deploy/k8s, deploy/container/cluster.yaml and the unit of
+systemd.
 
 Each overlay is rendered by `kubectl kustomize`; without kubectl that part is skipped, and said so.
 Prints each problem; exit 1 if there is one.
@@ -111,9 +112,25 @@ def check_compose(document, flags):
             yield f"service {name}: no healthcheck"
 
 
+# A start that fails, on a full disk say, is tried again for ever; a daemon that hangs is ended;
+# files are its user's alone.
+UNIT = {"StartLimitIntervalSec": r"0", "Restart": r"on-failure|always", "RestartSec": r"[1-9]\d*",
+        "Type": r"notify", "WatchdogSec": r"[1-9]\d*", "UMask": r"0077"}
+
+
+def check_unit(text, flags):
+    settings = dict(re.findall(r"^(\w+)=(.*)$", text, re.M))
+    for name, wanted in UNIT.items():
+        if not re.fullmatch(wanted, settings.get(name, "")):
+            yield f"{name}={settings.get(name, '')}, not {wanted}"
+    yield from check_args("ExecStart", settings.get("ExecStart", "").split()[1:], flags)
+
+
 def main():
     flags = flags_of_npucd()
     problems = []
+    with open(os.path.join(ROOT, "deploy", "systemd", "npucd.service"), encoding="utf-8") as f:
+        problems += [f"npucd.service: {p}" for p in check_unit(f.read(), flags)]
     with open(os.path.join(ROOT, "deploy", "container", "cluster.yaml"), encoding="utf-8") as f:
         problems += [f"cluster.yaml: {p}" for p in check_compose(yaml.safe_load(f), flags)]
     if shutil.which("kubectl") is None:

@@ -39,6 +39,8 @@ BANNED = [
     ("test-sleep", r".*(_test\.cc|tests/.*\.cc)$", r"^$",
      r"\b(?:sleep_for|sleep_until|SleepFor|usleep|nanosleep)\s*\(|(?<![\w.>:])sleep\s*\(",
      "sleeps in a test; wait for the event, or inject a clock"),
+    ("own-allocator", r".*", r"^$", r"(?<!::)\boperator\s+(?:new|delete)\b",
+     "replaces the allocator, which no sanitizer then sees; use a kept library"),
     ("disabled-test", r".*", r"^$", r"\bDISABLED_\w+", "a disabled test; mend or delete it"),
     ("random-device", r"compiler_core/", r"^$", r"\brandom_device\b|(?<![\w])s?rand\s*\(",
      "unseeded random numbers; same input, same bytes"),

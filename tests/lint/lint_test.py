@@ -212,6 +212,8 @@ class StyleTest(unittest.TestCase):
                 ("core-stdout", 'void F() { std::fprintf(stderr, "x"); }\n'),
                 ("core-clock", "auto t = absl::Now();\n"),
                 ("random-device", "std::random_device d;\n"),
+                ("own-allocator", "void* operator new(size_t n) { return Take(n); }\n"),
+                ("own-allocator", "void operator delete[](void* p) noexcept { Give(p); }\n"),
                 ("std-string-view", "std::string_view s;\n"),
                 ("non-ascii", "int x;  // \u00b5s\n"),
                 ("unfinished", "// TO" "DO: later\n")]:
@@ -223,7 +225,7 @@ class StyleTest(unittest.TestCase):
 
     def test_good_code_is_left_alone(self):
         self.assertEqual(self.rules(textwrap.dedent("""\
-            // Calls exit( in no case; printf( neither.
+            // Calls exit( in no case; printf( neither; operator new is the library's.
             void F() { snprintf(b, 3, "std::cout \u00b5"); OnExit(); absl::StrAppend(&s, x); }
             void G() { int64_t run_time(3); stage.time(0); }
             """)), [])
@@ -334,6 +336,17 @@ class DeployTest(unittest.TestCase):
             self.assertEqual(len(list(check_deploy.check_compose(document, self.FLAGS))), 1, change)
         document = {"services": {"a": good}, "secrets": {"s": {}}}
         self.assertEqual(list(check_deploy.check_compose(document, self.FLAGS)), [])
+
+
+    def test_unit(self):
+        good = ("StartLimitIntervalSec=0\nType=notify\nWatchdogSec=60\nRestart=on-failure\n"
+                "RestartSec=5\nUMask=0077\nExecStart=/usr/local/bin/npucd --data-dir /d\n")
+        self.assertEqual(list(check_deploy.check_unit(good, self.FLAGS)), [])
+        for line in good.splitlines(True)[:-1]:
+            self.assertEqual(len(list(check_deploy.check_unit(good.replace(line, ""),
+                                                              self.FLAGS))), 1, line)
+        bad = good.replace("--data-dir", "--data-dri")
+        self.assertEqual(len(list(check_deploy.check_unit(bad, self.FLAGS))), 1)
 
 
 class TidyKeyTest(unittest.TestCase):
