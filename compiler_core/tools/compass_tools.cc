@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <deque>
 #include <filesystem>
+#include <fstream>
 #include <utility>
 
 #include "CLI/CLI.hpp"
@@ -111,13 +112,35 @@ int RunConfigTool(const std::string& name, int argc, char** argv, int64_t timest
   return RunCompileCommand(command);
 }
 
-// aipugb IR and aipurun IR.
+// Options of aipudumper for silicon's cores and memories.
+constexpr char kOneArena[] = "buffers lie in one arena, and commands run on one core";
+struct MemoryOption {
+  const char* flag;
+  bool has_value;
+  const char* why;
+};
+constexpr MemoryOption kMemoryOptions[] = {
+    {"--multi_core", true, kOneArena},
+    {"--disable_gm", false, kOneArena},
+    {"--multi_batch", true, "a run takes as many items as its input files hold"}};
+
+// True for a file that aipugb or npuc wrote.
+bool IsBuiltFile(const std::string& path) {
+  constexpr absl::string_view kMagic = "NPUCMDL1";
+  std::string head(kMagic.size(), 0);
+  std::ifstream(path, std::ios::binary).read(head.data(), static_cast<int64_t>(head.size()));
+  return head == kMagic;
+}
+
+// aipugb IR, aipurun IR and aipudumper IR.
 class IrTool {
  public:
   explicit IrTool(const std::string& name)
-      : runs_(name == "aipurun"),
-        app_(runs_ ? "Builds a quantized IR and runs it on the simulator."
-                   : "Builds a quantized IR.",
+      : runs_(name != "aipugb"),
+        is_dumper_(name == "aipudumper"),
+        app_(is_dumper_ ? "Writes where buffers lie, takes the file back, and runs the result."
+             : runs_    ? "Builds a quantized IR and runs it on the simulator."
+                        : "Builds a quantized IR.",
              name) {
     app_.add_option("ir_path", ir_, "The IR's text")->type_name("IR")->required();
     app_.add_option("-w,--weight", weights_, "Its weights (default: IR with .bin as its ending)");
@@ -125,6 +148,7 @@ class IrTool {
       app_.add_option("-i,--input", inputs_, "The input files, with commas between them")
           ->required();
     }
+    if (is_dumper_) AddAddressOptions();
     app_.add_option("-o,--output", output_, "The result")->capture_default_str();
     app_.add_flag("--dump_all_tensors", dump_.all, "Write every layer's results");
     app_.add_option("--dump_tensors", dump_.layer_ids, "Those of layers, with commas between them");
@@ -152,8 +176,13 @@ class IrTool {
     for (const auto& [set, key] : flags_) {
       if (set) options.push_back({std::string(key), "true"});
     }
+    if (IsBuiltFile(ir_)) {
+      std::fprintf(stderr, "%s: '%s' is a built file; name the IR that it was built from\n",
+                   app_.get_name().c_str(), Printable(ir_).c_str());
+      return kWrongUsage;
+    }
     const std::string text = CfgOfIr(ir_, weights_, runs_, options);
-    if (runs_) return RunIrCommand({text, app_.get_name(), dump_});
+    if (runs_) return RunIr(text);
     if (dump_.all || !dump_.layer_ids.empty()) {
       std::fprintf(stderr, "aipugb: a build holds no tensors; aipurun writes them\n");
       return kWrongUsage;
@@ -167,7 +196,39 @@ class IrTool {
   }
 
  private:
+  void AddAddressOptions() {
+    app_.add_flag(
+        "--dump_addr_cfg", dumps_addresses_,
+        absl::StrCat("Write ", kAddressFile, " beside the output: where each buffer lies"));
+    app_.add_option("--load_addr_cfg", load_addresses_, "Such a file, edited: use its addresses");
+    for (const MemoryOption& option : kMemoryOptions) {
+      const char* const what = "Changes nothing here";
+      if (option.has_value) {
+        app_.add_option(option.flag, ignored_, what);
+      } else {
+        app_.add_flag(option.flag, what);
+      }
+    }
+  }
+
+  int RunIr(const std::string& text) const {
+    RunIrArgs args{.config_text = text, .shown = app_.get_name(), .dump = dump_};
+    if (!is_dumper_) return RunIrCommand(args);
+    args.load_addresses = load_addresses_;
+    if (dumps_addresses_) {
+      const std::filesystem::path beside = std::filesystem::path(output_).parent_path();
+      args.dump_addresses = (beside / kAddressFile).string();
+    }
+    for (const MemoryOption& option : kMemoryOptions) {
+      if (app_.count(option.flag) > 0) args.without_effect.emplace_back(option.flag, option.why);
+    }
+    return RunIrCommand(args);
+  }
+
+  static constexpr char kAddressFile[] = "addr_cfg_default.ini";
+
   const bool runs_;
+  const bool is_dumper_;
   CLI::App app_;
   std::string ir_;
   std::string weights_;
@@ -177,12 +238,15 @@ class IrTool {
   bool version_ = false;
   std::deque<std::pair<std::string, absl::string_view>> values_;
   std::deque<std::pair<bool, absl::string_view>> flags_;
+  bool dumps_addresses_ = false;
+  std::string load_addresses_;
+  std::string ignored_;
 };
 
 }  // namespace
 
 std::vector<absl::string_view> CompassTools() {
-  return {"aipubuild", "aipuparse", "aipuopt", "aipugb", "aipurun", "aipu_profiler"};
+  return {"aipubuild", "aipuparse", "aipuopt", "aipugb", "aipurun", "aipudumper", "aipu_profiler"};
 }
 
 std::string CfgOfIr(const std::string& ir, const std::string& weights, bool runs,
@@ -209,7 +273,9 @@ std::optional<int> RunCompassTool(int argc, char** argv, int64_t timestamp_secon
   const std::vector<absl::string_view> tools = CompassTools();
   if (std::find(tools.begin(), tools.end(), name) == tools.end()) return std::nullopt;
   if (name == "aipu_profiler") return RunProfiler(argc, argv);
-  if (name == "aipugb" || name == "aipurun") return IrTool(name).Run(argc, argv, timestamp_seconds);
+  if (name == "aipugb" || name == "aipurun" || name == "aipudumper") {
+    return IrTool(name).Run(argc, argv, timestamp_seconds);
+  }
   return RunConfigTool(name, argc, argv, timestamp_seconds);
 }
 

@@ -11,9 +11,9 @@
 namespace npuc {
 
 // npuc under the names of Compass's tools, with their options: aipubuild, aipuparse, aipuopt,
-// aipugb, aipurun, aipu_profiler. Source: shared/guides/compass-guide.txt, sections 4.2 and 6.2.
-// Those that take no .cfg make the one that means the same, so that every option is known, honoured
-// or said to change nothing, once.
+// aipugb, aipurun, aipudumper, aipu_profiler. Source: shared/guides/compass-guide.txt,
+// sections 4.2, 6.2 and A.1. Those that take no .cfg make the one that means the same, so that
+// every option is known, honoured or said to change nothing, once.
 
 // The tools' names, each a link to npuc.
 std::vector<absl::string_view> CompassTools();

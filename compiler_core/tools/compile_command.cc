@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "compiler_core/backends/addresses.h"
 #include "compiler_core/base/byte_source.h"
 #include "compiler_core/base/digest.h"
 #include "compiler_core/base/helper_threads.h"
@@ -20,6 +19,7 @@
 #include "compiler_core/pipeline/compile.h"
 #include "compiler_core/pipeline/summary.h"
 #include "compiler_core/target/core_spec.h"
+#include "compiler_core/tools/address_files.h"
 #include "compiler_core/tools/array_files.h"
 #include "compiler_core/tools/artifact_files.h"
 #include "compiler_core/tools/diagnostics_output.h"
@@ -242,40 +242,15 @@ int WriteIrOfTask(const CompileCommand& command, const LoadedConfig& loaded,
   return code;
 }
 
-// Takes the file of --load_addr_cfg in the place of the config's.
-absl::Status LoadAddresses(const CompileCommand& command, CompileRequest& request,
-                           Diagnostics& diagnostics) {
-  if (command.load_addresses.empty()) return absl::OkStatus();
-  const absl::StatusOr<std::string> text = ReadFile(command.load_addresses, kMaxAddressFileBytes);
-  if (!text.ok()) {
-    diagnostics.Add({.kind = DiagnosticKind::kFileUnreadable,
-                     .message = std::string(text.status().message()),
-                     .file = command.load_addresses,
-                     .fix = "name a file of --dump_addr_cfg"});
-    return diagnostics.ToStatus();
-  }
-  request.side_inputs[kAddressesRole] = {command.load_addresses,
-                                         std::make_shared<OwnedSource>(*text)};
-  return absl::OkStatus();
-}
-
 // Writes the file of --dump_addr_cfg from the report's memory map.
 absl::Status DumpAddresses(const CompileCommand& command,
                            const std::vector<ArtifactFiles::Written>& written) {
   if (command.dump_addresses.empty()) return absl::OkStatus();
   for (const ArtifactFiles::Written& artifact : written) {
     if (artifact.name != "report.json") continue;
-    ASSIGN_OR_RETURN(const std::string text, ReadFile(artifact.path, artifact.size_bytes));
-    const nlohmann::json report = nlohmann::json::parse(text, nullptr, false);
-    if (report.is_discarded() || report.value("omitted", nlohmann::json()).contains("memory_map")) {
-      return absl::ResourceExhaustedError(absl::StrCat("--dump_addr_cfg: the model has more than ",
-                                                       kMaxAddressBuffers, " buffers"));
-    }
-    std::vector<BufferFigures> map;
-    for (const nlohmann::json& buffer : report["memory_map"]["buffers"]) {
-      map.push_back({buffer["node"], buffer["offset"], buffer["bytes"], {}});
-    }
-    return WriteFileAtomically(command.dump_addresses, AddressText(map));
+    ASSIGN_OR_RETURN(const std::string report, ReadFile(artifact.path, artifact.size_bytes));
+    ASSIGN_OR_RETURN(const std::string text, AddressFileOf(report));
+    return WriteFileAtomically(command.dump_addresses, text);
   }
   return absl::InternalError("--dump_addr_cfg: the compile gave no report.json");
 }
@@ -297,7 +272,8 @@ int RunCompileCommand(const CompileCommand& command) {
   }
 
   CompileRequest request = RequestOf(*loaded);
-  if (const absl::Status taken = LoadAddresses(command, request, diagnostics); !taken.ok()) {
+  if (const absl::Status taken = TakeAddressFile(command.load_addresses, request, diagnostics);
+      !taken.ok()) {
     return Refuse(command, diagnostics);
   }
   request.options.save_histograms = command.save_histograms;

@@ -5,9 +5,11 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/emit/model_file.h"
 #include "compiler_core/pipeline/compile.h"
+#include "compiler_core/tools/address_files.h"
 #include "compiler_core/tools/array_files.h"
 #include "compiler_core/tools/diagnostics_output.h"
 #include "compiler_core/tools/files.h"
@@ -21,29 +23,50 @@ namespace {
 
 constexpr char kDumpFolder[] = "dump";
 
-// Keeps the bytes of the model file alone.
+// Keeps the model file and the report in memory.
 class ModelKeeper : public CompileObserver {
  public:
   void OnArtifact(Artifact artifact) override {
-    if (artifact.name.ends_with(".npuc")) write_ = std::move(artifact.write);
+    if (artifact.name.ends_with(".npuc")) model_ = std::move(artifact.write);
+    if (artifact.name == "report.json") report_ = std::move(artifact.write);
   }
   absl::StatusOr<CompiledModel> Model(Diagnostics& diagnostics) const {
-    std::string bytes;
-    RETURN_IF_ERROR(write_([&](absl::string_view part) {
-      bytes.append(part.data(), part.size());
-      return absl::OkStatus();
-    }));
+    ASSIGN_OR_RETURN(const std::string bytes, BytesOf(model_));
     return ReadModelFile(bytes, "the built model", diagnostics);
+  }
+  absl::StatusOr<std::string> Addresses() const {
+    ASSIGN_OR_RETURN(const std::string report, BytesOf(report_));
+    return AddressFileOf(report);
   }
 
  private:
-  ByteWriter write_;
+  static absl::StatusOr<std::string> BytesOf(const ByteWriter& write) {
+    std::string bytes;
+    RETURN_IF_ERROR(write([&](absl::string_view part) {
+      bytes.append(part.data(), part.size());
+      return absl::OkStatus();
+    }));
+    return bytes;
+  }
+
+  ByteWriter model_;
+  ByteWriter report_;
 };
 
 absl::Status Run(const RunIrArgs& args, const std::set<int>& ids, Diagnostics& diagnostics) {
   ASSIGN_OR_RETURN(const LoadedConfig loaded,
                    LoadConfigText(args.config_text, "-", args.shown, diagnostics));
   CompileRequest request = RequestOf(loaded);
+  for (const auto& [option, why] : args.without_effect) {
+    diagnostics.Add({.kind = DiagnosticKind::kConfigNoEffect,
+                     .message = absl::StrCat(option, " changes nothing: ", why),
+                     .file = args.shown,
+                     .fix = "leave it out"});
+  }
+  RETURN_IF_ERROR(TakeAddressFile(args.load_addresses, request, diagnostics));
+  if (!args.load_addresses.empty() || !args.dump_addresses.empty()) {
+    request.options.memory_plan = CompileOptions::MemoryPlan::kCompatible;  // can be moved
+  }
   const CfgTask& task = loaded.config.task;
   const std::filesystem::path beside = std::filesystem::path(task.output_path).parent_path();
   const GraphPictures pictures{task.svg_path, task.png_path};
@@ -60,6 +83,11 @@ absl::Status Run(const RunIrArgs& args, const std::set<int>& ids, Diagnostics& d
         WriteFileAtomically((beside / kProfileGraphFile).string(), result.listings.profile_graph));
   }
   RETURN_IF_ERROR(RunWithFiles(model, files, diagnostics));
+  if (!args.dump_addresses.empty()) {
+    ASSIGN_OR_RETURN(const std::string text, keeper.Addresses());
+    RETURN_IF_ERROR(WriteFileAtomically(args.dump_addresses, text));
+    std::printf("%s: the addresses of the buffers\n", Printable(args.dump_addresses).c_str());
+  }
   if (!args.dump.all && ids.empty()) return absl::OkStatus();
   const std::filesystem::path folder = beside / kDumpFolder;
   RETURN_IF_ERROR(DumpRun(request, task.inputs, ids, folder.string(), diagnostics));

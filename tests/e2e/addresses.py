@@ -5,6 +5,7 @@
 The file of --dump_addr_cfg, unchanged, gives the same bytes. With all buffers moved, the simulator
 gives the same results. Two buffers in use at one time that share a byte are refused with both
 names, and so is a file of another model. The key ADDRESSES does the same, and through npucd.
+aipudumper writes the file, and takes it back edited, of an IR; its other options are known.
 """
 
 import os
@@ -112,11 +113,48 @@ def refused(folder, core, config, text, found):
         harness.check(words in said(new), f"{core}: {words}: {said(new)}")
 
 
+def dumper(folder):
+    """The guide's appendix A.1, with the IR in the place of aipu.bin."""
+    def run(*arguments, expect=0):
+        return harness.run(harness.program("aipudumper"), *arguments, expect=expect)
+
+    config = os.path.join(folder, "X2_1204.yaml")
+    harness.npuc("ir", "write", config, "-o", folder)
+    np.save(os.path.join(folder, "x.npy"), X)
+    ir, inputs = os.path.join(folder, "net.txt"), os.path.join(folder, "x.npy")
+    outputs = [os.path.join(folder, name) for name in ("plain.bin", "moved.bin")]
+    run(ir, "-i", inputs, "-o", outputs[0], "--dump_addr_cfg")
+    with open(os.path.join(folder, "addr_cfg_default.ini"), encoding="utf-8") as f:
+        text = f.read()
+    found = buffers(text)
+    harness.check(len(found) >= 3, f"aipudumper: buffers: {found}")
+    path = write(folder, "edited.ini",
+                 moved(text, {number: place + SHIFT for number, (place, _, _) in found.items()}))
+    said = run(ir, "-w", os.path.join(folder, "net.bin"), "-i", inputs, "-o", outputs[1],
+               "--load_addr_cfg", path, "--simulator", "none", "--multi_core", "2",
+               "--disable_gm", "--multi_batch", "1", "--ocm_addr", "0", "--ocm_size", "0").stderr
+    for option in ("--multi_core", "--disable_gm", "--multi_batch", "ocm_addr", "ocm_size"):
+        harness.check(f"{option} changes nothing" in said, f"{option}: {said}")
+    run(ir, "-i", inputs, "-o", outputs[1], "--load_addr_cfg",
+        write(folder, "bad.ini", moved(text, {number: 0 for number in found})), expect=1)
+    built = os.path.join(folder, "aipu.bin")
+    harness.run(harness.program("aipugb"), ir, "-o", built)
+    said = run(built, "-i", inputs, "--dump_addr_cfg", expect=2).stderr
+    harness.check("name the IR that it was built from" in said, said)
+    contents = []
+    for output in outputs:
+        with open(output, "rb") as f:
+            contents.append(f.read())
+    harness.check(contents[0] == contents[1] and contents[0],
+                  "aipudumper: moved buffers give other results")
+
+
 def main(_):
     with harness.scratch() as folder:
         by_key, local = check(folder, "GRUS", "NPU_UNIT: NPU32\n")
         quant = "QUANT: {calibration_data: samples.npy}\n"
         check(folder, "X2_1204", "MEMORY_PLAN: compatible\n" + quant)
+        dumper(folder)
         config = write(folder, "rows.yaml", "CORENAME: X2_1204\nFRAMEWORK: ONNX\nMODEL_FILE: "
                        "net.onnx\nOUTPUT_FILE: net.h\nADDRESSES: X2_1204.ini\n" + quant)
         said = harness.npuc(config, "-o", os.path.join(folder, "no"), expect=1).stderr
