@@ -4,7 +4,7 @@
 Usage: generate_cores.py OUTPUT.cc CORE.yaml...
 
 Every key and value is checked here, so that a slip in a data file stops the build with the file
-and line instead of surfacing in a compile. The first file named is the first of AllCores().
+and line instead of surfacing in a compile. AllCores() has them in the order of their places.
 """
 
 import os
@@ -28,8 +28,9 @@ FAMILIES = {"unpublished": ("kUnpublished", None), "fp16": ("kFp16", "limits"),
 INTEGER = ["cores", "engines", "sram_bytes", "buffer_alignment_bytes"]
 CYCLES = ["command_cycles", "macs_per_cycle", "elements_per_cycle", "bytes_per_cycle"]
 ARRAY = ["outputs", "inputs", "pixels", "weights_per_cycle"]
-CORE_KEYS = {"name", "alias", "family", "chips", "npu_units", "output_types", "compute_type",
-             "note", "limits", "integer", "cycles", "array", "operators", "operators_of"}
+CORE_KEYS = {"name", "alias", "place", "family", "chips", "npu_units", "output_types",
+             "compute_type", "note", "limits", "integer", "cycles", "array", "operators",
+             "operators_of"}
 LINE = "__line__"
 
 
@@ -292,17 +293,29 @@ def load(path):
     return shown, core
 
 
+def load_all(paths):
+    """(shown path, core) of each file, in the order of their places, which lists of cores keep."""
+    by_place = {}
+    for shown, core in map(load, paths):
+        place = core.get("place")
+        if type(place) is not int or place < 1:
+            raise Fault(f"{shown}: place must be a whole number from 1 on")
+        if place in by_place:
+            raise Fault(f"{shown}: place {place} is that of {by_place[place][0]}")
+        by_place[place] = shown, core
+    return [by_place[place] for place in sorted(by_place)]
+
+
 def generate(paths):
     writer = Writer()
     lists = {}
     names = []
     arrays = []
-    for path in paths:
-        shown, core = load(path)
+    for shown, core in load_all(paths):
         family = family_of(core, shown)
         if "operators_of" in core:
             if core["operators_of"] not in lists:
-                raise Fault(f"{shown}: operators_of must name a core of an earlier file")
+                raise Fault(f"{shown}: operators_of must name a core of an earlier place")
             op_lists = lists[core["operators_of"]]
         elif "integer" in core:  # what it accepts is what lowering knows, whatever the framework
             op_lists = "{}"
