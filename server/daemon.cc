@@ -168,10 +168,11 @@ absl::Status Daemon::Start() {
 absl::Status Daemon::ReadTenants() {
   const Flags& flags = context_.flags;
   if (flags.tenants.empty()) {
-    authenticator_ = auth::Authenticator::Everybody();
+    authenticator_ = auth::Authenticator::Everybody(flags.address_call_rate);
   } else {
     ASSIGN_OR_RETURN(authenticator_, auth::Authenticator::FromFile(
-                                         flags.tenants, [] { return absl::Now(); }, context_.log));
+                                         flags.tenants, [] { return absl::Now(); }, context_.log,
+                                         flags.address_call_rate));
   }
   rules_ = std::make_unique<auth::TenantRules>(
       authenticator_.get(),

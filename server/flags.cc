@@ -49,6 +49,7 @@ constexpr absl::string_view kValueOptions[] = {"--data-dir",
                                                "--tenant-blob-mib",
                                                "--tenant-uploads",
                                                "--upload-idle-seconds",
+                                               "--address-call-rate",
                                                "--cluster",
                                                "--cluster-secret-file",
                                                "--cluster-content-mib",
@@ -154,6 +155,9 @@ absl::Status SetValue(Flags& flags, absl::string_view name, absl::string_view va
   if (name == "--tenant-uploads") return SetNumber(name, value, 1, 4096, flags.tenant_uploads);
   if (name == "--upload-idle-seconds") {
     return SetNumber(name, value, 1, 86400, flags.upload_idle_seconds);
+  }
+  if (name == "--address-call-rate") {
+    return SetNumber(name, value, 0, 1 << 20, flags.address_call_rate);
   }
   if (name == "--memory-mib") return SetNumber(name, value, 0, 1 << 30, flags.memory_mib);
   if (name == "--canary-seconds") return SetNumber(name, value, 1, 86400, flags.canary_seconds);
@@ -422,6 +426,25 @@ absl::StatusOr<Flags> ParseFlags(int argc, const char* const* argv) {
   return flags;
 }
 
+namespace {
+
+// The lines about room for uploads, and about uploads and calls of one client.
+std::string StorageHelp() {
+  return absl::StrCat(
+      "  --disk-reserve-mib N  not ready while less is free, and no uploads (default: 256)\n"
+      "  --blob-mib N        uploaded models kept, of all tenants (default: 40960)\n"
+      "  --tenant-blob-mib N  the same of a tenant whose quota stored_bytes does not say "
+      "(default:\n"
+      "                      a quarter of --blob-mib; all of it without --tenants)\n"
+      "  --tenant-uploads N  uploads under way at once, of one tenant (default: 64)\n"
+      "  --upload-idle-seconds N  an upload to which nothing was added for so long ends "
+      "(default: 300)\n"
+      "  --address-call-rate N  calls a second of one client address (default: 0, no bound);\n"
+      "                      what a tenant may make is its quota call_rate\n");
+}
+
+}  // namespace
+
 std::string FlagsHelp() {
   return absl::StrCat(
       "usage: npucd --data-dir DIR (--insecure | --tls-cert F --tls-key F --tenants F) "
@@ -453,15 +476,8 @@ std::string FlagsHelp() {
       "  --max-connections N gRPC connections at once, of all clients (default: 4096)\n"
       "  --memory-mib N      no new work when the daemon itself comes close to this (default: "
       "0,\n"
-      "                      no limit)\n"
-      "  --disk-reserve-mib N  not ready while less is free, and no uploads (default: 256)\n"
-      "  --blob-mib N        uploaded models kept, of all tenants (default: 40960)\n"
-      "  --tenant-blob-mib N  the same of a tenant whose quota stored_bytes does not say "
-      "(default:\n"
-      "                      a quarter of --blob-mib; all of it without --tenants)\n"
-      "  --tenant-uploads N  uploads under way at once, of one tenant (default: 64)\n"
-      "  --upload-idle-seconds N  an upload to which nothing was added for so long ends "
-      "(default: 300)\n"
+      "                      no limit)\n",
+      StorageHelp(),
       "  --canary-seconds N  between two compiles of its own, by which npucd knows that it can\n"
       "                      (default: 300)\n"
       "  --stop-seconds N    from SIGTERM to the end of the process, at most (default: 25)\n"

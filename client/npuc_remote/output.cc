@@ -382,7 +382,8 @@ std::string TenantJson(const v1::TenantState& tenant) {
        {"max_job_bytes", limit(tenant.has_max_job_bytes(), tenant.max_job_bytes())},
        {"max_stored_bytes", limit(tenant.has_max_stored_bytes(), tenant.max_stored_bytes())},
        {"max_result_bytes", limit(tenant.has_max_result_bytes(), tenant.max_result_bytes())},
-       {"max_upload_rate", limit(tenant.has_max_upload_rate(), tenant.max_upload_rate())}});
+       {"max_upload_rate", limit(tenant.has_max_upload_rate(), tenant.max_upload_rate())},
+       {"max_call_rate", limit(tenant.has_max_call_rate(), tenant.max_call_rate())}});
 }
 
 std::string UsageJson(const v1::TenantUsage& usage) {

@@ -165,6 +165,7 @@ void ControlToProto(const AdminControls::TenantNow& now, v1::TenantState* out) {
   if (quota.stored_bytes.has_value()) out->set_max_stored_bytes(*quota.stored_bytes);
   if (quota.result_bytes.has_value()) out->set_max_result_bytes(*quota.result_bytes);
   if (quota.upload_rate.has_value()) out->set_max_upload_rate(*quota.upload_rate);
+  if (quota.call_rate.has_value()) out->set_max_call_rate(*quota.call_rate);
 }
 
 absl::Status ListTenants(const ApiDependencies& deps, const auth::Caller& caller,

@@ -47,9 +47,9 @@ absl::StatusOr<std::shared_ptr<const TenantDirectory>> ParseText(const std::stri
 
 }  // namespace
 
-std::unique_ptr<Authenticator> Authenticator::Everybody() {
+std::unique_ptr<Authenticator> Authenticator::Everybody(int64_t address_call_rate) {
   auto authenticator = std::unique_ptr<Authenticator>(new Authenticator(
-      "", [] { return absl::InfinitePast(); }, nullptr));
+      "", [] { return absl::InfinitePast(); }, nullptr, address_call_rate));
   const MutexLock lock(authenticator->mutex_);
   authenticator->directory_ = std::make_shared<const TenantDirectory>();
   return authenticator;
@@ -57,13 +57,25 @@ std::unique_ptr<Authenticator> Authenticator::Everybody() {
 
 absl::StatusOr<std::unique_ptr<Authenticator>> Authenticator::FromFile(const std::string& path,
                                                                        Now now,
-                                                                       const log::Logger* log) {
-  auto authenticator = std::unique_ptr<Authenticator>(new Authenticator(path, std::move(now), log));
+                                                                       const log::Logger* log,
+                                                                       int64_t address_call_rate) {
+  auto authenticator = std::unique_ptr<Authenticator>(
+      new Authenticator(path, std::move(now), log, address_call_rate));
   RETURN_IF_ERROR(authenticator->Reload().status());
   return authenticator;
 }
 
 absl::StatusOr<Caller> Authenticator::Authenticate(const Credentials& credentials) const {
+  ASSIGN_OR_RETURN(Caller caller, Identify(credentials));
+  const bool is_operator = !path_.empty() && caller.rights.Has(Right::kAdmin);
+  if (is_operator) return caller;
+  const Tenant* const tenant = directory()->Find(caller.tenant);
+  RETURN_IF_ERROR(rates_.OnCall(credentials.peer, caller.tenant,
+                                tenant != nullptr ? tenant->quota.call_rate : std::nullopt));
+  return caller;
+}
+
+absl::StatusOr<Caller> Authenticator::Identify(const Credentials& credentials) const {
   if (credentials.has_two_tokens) {
     return jobs::ServiceError(absl::StatusCode::kUnauthenticated,
                               "the call has more than one authorization header; send one",

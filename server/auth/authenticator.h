@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "compiler_core/base/mutex.h"
 #include "server/auth/attempt_brake.h"
+#include "server/auth/call_rates.h"
 #include "server/auth/caller.h"
 #include "server/auth/tenants.h"
 #include "server/log/log.h"
@@ -22,15 +23,18 @@ class Authenticator {
   using Now = std::function<absl::Time()>;
 
   // For --insecure: everybody is `local`, of tenant `default`, with every right.
-  static std::unique_ptr<Authenticator> Everybody();
+  // address_call_rate: calls a second of each client address; 0: no bound.
+  static std::unique_ptr<Authenticator> Everybody(int64_t address_call_rate = 0);
   // By the file, which Reload reads again. Errors: NOT_FOUND and the like for a file that cannot be
   // read, INVALID_ARGUMENT with every problem of its text.
   // `log`, which must outlive this, has wrong tokens, rarely; may be null.
   static absl::StatusOr<std::unique_ptr<Authenticator>> FromFile(const std::string& path, Now now,
-                                                                 const log::Logger* log = nullptr);
+                                                                 const log::Logger* log = nullptr,
+                                                                 int64_t address_call_rate = 0);
 
   // UNAUTHENTICATED, or who it is. RESOURCE_EXHAUSTED (TOO_MANY_ATTEMPTS): a wrong token, after
-  // many others from the same address.
+  // many others from the same address; or RATE_EXCEEDED: too many calls of the address or the
+  // tenant. Identities with the right `admin` are not counted, so that an operator always can act.
   absl::StatusOr<Caller> Authenticate(const Credentials& credentials) const;
 
   // Reads the file again; true where it has changed and holds from now on, for calls that begin
@@ -41,14 +45,16 @@ class Authenticator {
   std::shared_ptr<const TenantDirectory> directory() const;
 
  private:
-  Authenticator(std::string path, Now now, const log::Logger* log)
-      : path_(std::move(path)), now_(std::move(now)), log_(log) {}
+  Authenticator(std::string path, Now now, const log::Logger* log, int64_t address_call_rate)
+      : path_(std::move(path)), now_(std::move(now)), log_(log), rates_(address_call_rate) {}
+  absl::StatusOr<Caller> Identify(const Credentials& credentials) const;
   absl::Status OnWrongToken(const Credentials& credentials, const absl::Status& status) const;
 
   const std::string path_;  // empty: everybody
   const Now now_;
   const log::Logger* const log_;
   mutable AttemptBrake brake_;
+  mutable CallRates rates_;
   mutable Mutex mutex_;
   std::string text_ NPUC_GUARDED_BY(mutex_);
   std::shared_ptr<const TenantDirectory> directory_ NPUC_GUARDED_BY(mutex_);

@@ -41,6 +41,28 @@ TEST_F(AuthenticatorTest, EverybodyIsTheLocalAdmin) {
   EXPECT_FALSE(*authenticator->Reload());
 }
 
+// Calls that an identity with the token makes before one is refused; at most 100.
+int CallsOf(const Authenticator& authenticator, const std::string& token) {
+  int count = 0;
+  while (count < 100 && authenticator.Authenticate({token, {}}).ok()) ++count;
+  return count;
+}
+
+TEST_F(AuthenticatorTest, BoundsATenantsCallsButNotAnOperators) {
+  const auto with = [&](const std::string& rights) {
+    return absl::StrCat("format: 1\ntenants: {audio: {quota: {call_rate: 2}, identities: ",
+                        "{ci: {token_sha256: ", Sha256Hex(token_), ", rights: ", rights, "}}}}\n");
+  };
+  Write(path_, with("[read, submit]"));
+  const auto authenticator = *Authenticator::FromFile(path_, [] { return absl::Now(); });
+  const int calls = CallsOf(*authenticator, token_);
+  EXPECT_GE(calls, 20);
+  EXPECT_LT(calls, 100);
+  Write(path_, with("[admin]"));
+  EXPECT_TRUE(*authenticator->Reload());
+  EXPECT_EQ(CallsOf(*authenticator, token_), 100);
+}
+
 TEST_F(AuthenticatorTest, ANewFileHoldsAfterReload) {
   Write(path_, FileWith(token_, "read"));
   const auto authenticator = *Authenticator::FromFile(path_, [] { return absl::Now(); });

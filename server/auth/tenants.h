@@ -23,6 +23,7 @@ struct TenantQuota {
   std::optional<int64_t> stored_bytes;  // uploaded blobs, those under way among them
   std::optional<int64_t> result_bytes;  // results that the cache keeps; the oldest go
   std::optional<int64_t> upload_rate;   // uploaded bytes a second, at least kMinUploadRate
+  std::optional<int64_t> call_rate;     // calls a second, by gRPC and HTTP together
 };
 
 // Lower, and a client's patience would end before a chunk of the largest size is let in.
@@ -45,7 +46,7 @@ struct Tenant {
 //     audio:
 //       weight: 2
 //       quota: {queued_jobs: 1000, running_jobs: 4, job_bytes: 64MiB, stored_bytes: 10GiB,
-//               result_bytes: 5GiB, upload_rate: 20MiB}
+//               result_bytes: 5GiB, upload_rate: 20MiB, call_rate: 50}
 //       shared_cache: true
 //       identities:
 //         ci:

@@ -18,7 +18,8 @@ using Kind = ConfigNode::Kind;
 constexpr absl::string_view kTopKeys[] = {"format", "tenants"};
 constexpr absl::string_view kTenantKeys[] = {"weight", "quota", "shared_cache", "identities"};
 constexpr absl::string_view kQuotaKeys[] = {"queued_jobs",  "running_jobs", "job_bytes",
-                                            "stored_bytes", "result_bytes", "upload_rate"};
+                                            "stored_bytes", "result_bytes", "upload_rate",
+                                            "call_rate"};
 constexpr absl::string_view kIdentityKeys[] = {"token_sha256", "certificate", "rights", "expires"};
 constexpr absl::string_view kRightWords[] = {"submit", "read", "cancel", "admin"};
 
@@ -106,6 +107,7 @@ void TenantsReader::ReadQuota(const Mapping& mapping, TenantQuota& quota) {
   quota.stored_bytes = ReadNumber(mapping, "stored_bytes", 1, kMaxBytes, true);
   quota.result_bytes = ReadNumber(mapping, "result_bytes", 1, kMaxBytes, true);
   quota.upload_rate = ReadNumber(mapping, "upload_rate", kMinUploadRate, kMaxBytes, true);
+  quota.call_rate = ReadNumber(mapping, "call_rate", 1, kMaxCount, false);
 }
 
 void TenantsReader::ReadIdentity(const ConfigNode& key, const ConfigNode& value,

@@ -22,7 +22,7 @@ tenants:
   audio:
     weight: 4
     quota: {queued_jobs: 10, running_jobs: 2, job_bytes: 64MiB, stored_bytes: 2GiB,
-            result_bytes: 1GiB, upload_rate: 64KiB}
+            result_bytes: 1GiB, upload_rate: 64KiB, call_rate: 50}
     shared_cache: true
     identities:
       ci:
@@ -88,6 +88,7 @@ TEST(Tenants, ReadsWeightsAndQuotas) {
   EXPECT_EQ(audio->quota.stored_bytes, int64_t{2} << 30);
   EXPECT_EQ(audio->quota.result_bytes, 1 << 30);
   EXPECT_EQ(audio->quota.upload_rate, 64 << 10);
+  EXPECT_EQ(audio->quota.call_rate, 50);
   EXPECT_TRUE(audio->shared_cache);
   const Tenant* vision = directory.Find("vision");
   ASSERT_NE(vision, nullptr);

@@ -16,7 +16,7 @@
 #include "absl/time/time.h"
 #include "cache/artifact_cache.h"
 #include "cache/blob_store.h"
-#include "server/executor/token_buckets.h"
+#include "server/auth/token_buckets.h"
 #include "server/jobs/job.h"
 
 namespace npuc::executor {
@@ -79,7 +79,7 @@ class Uploads {
 
   cache::InputStore* const inputs_;
   const UploadsOptions options_;
-  TokenBuckets rates_;
+  auth::TokenBuckets rates_;
 };
 
 class Downloads {

@@ -1,5 +1,5 @@
-#ifndef NPUC_SERVER_EXECUTOR_TOKEN_BUCKETS_H_
-#define NPUC_SERVER_EXECUTOR_TOKEN_BUCKETS_H_
+#ifndef NPUC_SERVER_AUTH_TOKEN_BUCKETS_H_
+#define NPUC_SERVER_AUTH_TOKEN_BUCKETS_H_
 
 #include <cstdint>
 #include <functional>
@@ -11,7 +11,7 @@
 #include "absl/time/time.h"
 #include "compiler_core/base/mutex.h"
 
-namespace npuc::executor {
+namespace npuc::auth {
 
 // A token bucket for each name: so many tokens a second, saved up to `burst`. Holds no more names
 // than have taken tokens within the time in which a bucket fills. Thread-safe.
@@ -42,6 +42,6 @@ class TokenBuckets {
   absl::Time next_sweep_ NPUC_GUARDED_BY(mutex_) = absl::InfinitePast();
 };
 
-}  // namespace npuc::executor
+}  // namespace npuc::auth
 
-#endif  // NPUC_SERVER_EXECUTOR_TOKEN_BUCKETS_H_
+#endif  // NPUC_SERVER_AUTH_TOKEN_BUCKETS_H_

@@ -1,9 +1,9 @@
-#include "server/executor/token_buckets.h"
+#include "server/auth/token_buckets.h"
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
-namespace npuc::executor {
+namespace npuc::auth {
 namespace {
 
 class TokenBucketsTest : public ::testing::Test {
@@ -55,4 +55,4 @@ TEST_F(TokenBucketsTest, ForgetsFullBuckets) {
 }
 
 }  // namespace
-}  // namespace npuc::executor
+}  // namespace npuc::auth

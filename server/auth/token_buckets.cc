@@ -1,9 +1,9 @@
-#include "server/executor/token_buckets.h"
+#include "server/auth/token_buckets.h"
 
 #include <algorithm>
 #include <utility>
 
-namespace npuc::executor {
+namespace npuc::auth {
 namespace {
 
 constexpr absl::Duration kSweepPeriod = absl::Minutes(1);
@@ -42,4 +42,4 @@ size_t TokenBuckets::size() const {
   return buckets_.size();
 }
 
-}  // namespace npuc::executor
+}  // namespace npuc::auth
