@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """The tables of errors in proto/API.md and HTTP.md against the code: every reason that the service
 can answer with has a row, every row is of a reason that the code knows, and some unit test expects
-it."""
+it. Every call of the protos has its place in API.md's table of rights, and is made by each identity
+in server/rpc/isolation_test.cc."""
 
 import os
 import re
@@ -38,6 +39,17 @@ def sources(folder):
                 yield name, read(os.path.join(where, name))
 
 
+def problems_of_calls(protos, page, test):
+    """Of the calls in the texts of the protos."""
+    calls = set(re.findall(r"^  rpc (\w+)\(", protos, re.M))
+    table = page.split("| right | calls |", 1)[-1].split("\n\n", 1)[0]
+    listed = set(re.findall(r"\b[A-Z][a-z]+[A-Z]\w*", table))
+    made = set(re.findall(r'^ +\{"(\w+)",$', test, re.M))
+    return ([f"proto/API.md has {c} under no right" for c in sorted(calls - listed)] +
+            [f"proto/API.md: {c} is no call" for c in sorted(listed - calls)] +
+            [f"isolation_test.cc has no row {c}" for c in sorted(calls - made)])
+
+
 def main():
     table = rows(read(os.path.join(ROOT, "proto", "API.md")))
     table.update(rows(read(os.path.join(ROOT, "proto", "HTTP.md"))))
@@ -56,6 +68,11 @@ def main():
                  if f'"{r}"' not in all_code]
     problems += [f"no unit test of server/ expects {r}" for r in sorted(table)
                  if f'"{r}"' not in tested]
+    folder = os.path.join(ROOT, "proto", "npuc", "v1")
+    problems += problems_of_calls(
+        "".join(read(os.path.join(folder, name)) for name in sorted(os.listdir(folder))),
+        read(os.path.join(ROOT, "proto", "API.md")),
+        read(os.path.join(ROOT, "server", "rpc", "isolation_test.cc")))
     for problem in problems:
         print(problem)
     print(f"error rows: {len(table)} reasons, {len(problems)} problems")
