@@ -28,9 +28,12 @@ using ::testing::StartsWith;
 // A client that sends any bytes.
 class Socket {
  public:
-  explicit Socket(int port) : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
+  explicit Socket(int port, in_addr_t source = INADDR_LOOPBACK)
+      : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
     sockaddr_in address = {};
     address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(source);
+    EXPECT_EQ(bind(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
     address.sin_port = htons(static_cast<uint16_t>(port));
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     EXPECT_EQ(connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
@@ -303,6 +306,23 @@ TEST_F(HttpServerPlacesTest, WhereAllWorkAFurtherOneIsToldToComeBack) {
   EXPECT_THAT(Socket(server_->port()).ReadAll(), StartsWith("HTTP/1.1 503 "));
   gate.unlock();
   for (const auto& client : working) EXPECT_THAT(client->ReadTo("waited"), HasSubstr("200 OK"));
+}
+
+class HttpServerAddressTest : public HttpServerTest {
+ protected:
+  HttpServerAddressTest() : HttpServerTest({.connections = 8, .connections_of_address = 2}) {}
+};
+
+TEST_F(HttpServerAddressTest, OneAddressCannotTakeThePlacesOfAnother) {
+  std::unique_lock<std::mutex> gate(gate_);
+  const Socket first(server_->port()), second(server_->port());
+  for (const Socket* client : {&first, &second}) client->Send(Request("GET /wait", "\r\n"));
+  while (heads_ < 2) std::this_thread::yield();
+  EXPECT_THAT(Socket(server_->port()).ReadAll(), StartsWith("HTTP/1.1 503 "));
+  const Socket other(server_->port(), INADDR_LOOPBACK + 1);
+  other.Send(Request("GET /a", "Connection: close\r\n\r\n"));
+  EXPECT_THAT(other.ReadAll(), HasSubstr("GET /a []"));
+  gate.unlock();
 }
 
 class HttpServerBodiesTest : public HttpServerTest {
