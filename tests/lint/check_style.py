@@ -19,6 +19,7 @@ MAX_FILE_LINES = 800
 MAX_LINE_COLUMNS = 100
 RATCHET = "tests/lint/ratchet.json"
 OPERATORS = "compiler_core/ir/graph/op_list.inc"
+METRICS = "server/observe/metric_list.inc"
 
 # rule, where it holds, where it does not, pattern in code (strings and comments blanked), message.
 BANNED = [
@@ -224,6 +225,17 @@ def check_orphans(root, files, operators, problems):
             folder = os.path.dirname(folder)
 
 
+def check_metrics(root, files, problems):
+    """A metric that nothing counts is a promise of deploy/METRICS.md that nobody keeps."""
+    text = read(root, METRICS) if METRICS in files else ""
+    code = "".join(read(root, f) for f in files if text and re.match(r"server/.*\.(cc|h)$", f)
+                   and not f.endswith("_test.cc"))
+    for match in re.finditer(r"^NPUC_METRIC\((\w+)", text, re.M):
+        if not re.search(rf"\bMetric::{match.group(1)}\b", code):
+            problems.append(Problem("unset-metric", METRICS, line_of(text, match.start()),
+                                    f"no source of server/ sets {match.group(1)}"))
+
+
 def check_readmes(files, problems):
     folders = {os.path.dirname(f) for f in files if f.endswith(CODE_SUFFIXES)}
     for folder in sorted(folders):
@@ -251,6 +263,7 @@ def check(root):
         if path.endswith(".h"):
             check_guard(path, text, problems)
     check_orphans(root, files, operators, problems)
+    check_metrics(root, files, problems)
     check_readmes(set(files), problems)
     return problems
 

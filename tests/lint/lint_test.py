@@ -284,6 +284,14 @@ class StyleTest(unittest.TestCase):
         self.assertEqual(style_rules({"cache/CMakeLists.txt": "SRCS sub/a.cc",
                                       "cache/sub/a.cc": ""}), ["readme"])
 
+    def test_metrics_are_set(self):
+        files = {check_style.METRICS: 'NPUC_METRIC(kA, Gauge, "a", "", "an A")\n',
+                 "server/observe/README.md": "", "server/x/README.md": "",
+                 "server/x/CMakeLists.txt": "SRCS a.cc TESTS a_test.cc"}
+        use = "void F(Metrics& m) { m.Set(Metric::kA, {}, 1); }\n"
+        for path, wanted in (("server/x/a.cc", []), ("server/x/a_test.cc", ["unset-metric"])):
+            self.assertEqual(style_rules({**files, path: use}), wanted)
+
     def test_ratchet_only_falls(self):
         problem = check_style.Problem("unfinished", "a", 1, "")
         self.assertEqual(check_style.ratchet([problem], {}), ({"unfinished": 1}, {}))
