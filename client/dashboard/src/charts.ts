@@ -71,3 +71,25 @@ export function shares(parts: Share[], label: string): SVGElement {
 export const swatch = (index: number): SVGElement =>
   svg("svg", { width: 12, height: 12, "aria-hidden": "true" },
     svg("rect", { class: `c${index % 5}`, width: 12, height: 12, rx: 3 }));
+
+export interface Point { value: number; text: string; href: string; marked: boolean }
+
+/** Values in their order at equal steps, joined by a line; those that are marked stand out. The scale
+ *  begins near the least value, since a change of one per cent must show. */
+export function points(list: Point[], text: (value: number) => string, label: string): SVGElement {
+  const values = list.map((point) => point.value);
+  const [least, most] = [Math.min(...values), Math.max(...values)];
+  const pad = (most - least) * 0.15 || Math.abs(most) * 0.05 || 1;
+  const [low, high] = [least - pad, most + pad];
+  const x = (i: number) => 100 + (i + 0.5) * ((WIDTH - 110) / list.length);
+  const y = (value: number) => HEIGHT - 10 - ((value - low) / (high - low)) * (HEIGHT - 20);
+  const box = svg("svg", { class: "chart", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "group", "aria-label": label });
+  for (const value of new Set([least, most])) {
+    box.append(svg("line", { class: "axis", x1: 100, x2: WIDTH, y1: y(value), y2: y(value) }),
+      svg("text", { x: 94, y: y(value) + 4, "text-anchor": "end" }, text(value)));
+  }
+  box.append(svg("path", { class: "line", d: values.map((value, i) => `${i ? "L" : "M"}${x(i).toFixed(1)},${y(value).toFixed(1)}`).join("") }));
+  list.forEach((point, i) => box.append(svg("a", { href: point.href, "aria-label": point.text },
+    svg("title", {}, point.text), svg("circle", { class: point.marked ? "mark worse" : "mark", cx: x(i), cy: y(point.value), r: point.marked ? 6 : 4 }))));
+  return box;
+}

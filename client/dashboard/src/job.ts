@@ -9,6 +9,7 @@ import { alike, armDownloads, artifacts, diagnostic, facts, timeline, type Stage
 import { nameOf, reattachCommand, whyOf } from "./jobs_text";
 import { LogView } from "./log_view";
 import { hasReport, ReportTabs } from "./report_tabs";
+import { trendsOf } from "./trends";
 import type { View } from "./view";
 
 const LOG_FILE = "compile.log";
@@ -143,7 +144,8 @@ class JobPage {
     const canNotify = !hasEnded(job) && "Notification" in window && Notification.permission === "default";
     const notify = canNotify ? h("button", { click: async () => { say(await Notification.requestPermission() === "granted" ? "you will be told when it has ended" : "the browser does not allow it"); } }, "Notify me") : null;
     const again = h("a", { class: "button", href: `#/submit?from=${job.jobId}` }, "Edit and submit again");
-    return h("div", { class: "right" }, notify, again, retry, cancel);
+    const trend = h("a", { class: "button", href: trendsOf(job) }, "Trends");
+    return h("div", { class: "right" }, notify, trend, again, retry, cancel);
   }
 }
 

@@ -9,10 +9,11 @@ import { job } from "./job";
 import { jobs } from "./jobs";
 import { overview } from "./overview";
 import { submit } from "./submit";
+import { trends } from "./trends";
 import type { View } from "./view";
 
 const HEALTH_MS = 3000;
-const PAGES: [string, string][] = [["#/", "Overview"], ["#/jobs", "Jobs"], ["#/cores", "Cores"], ["#/submit", "Submit"]];
+const PAGES: [string, string][] = [["#/", "Overview"], ["#/jobs", "Jobs"], ["#/trends", "Trends"], ["#/cores", "Cores"], ["#/submit", "Submit"]];
 
 const main = document.getElementById("main")!;
 const dot = h("span", { class: "dot", "aria-hidden": "true" });
@@ -56,6 +57,7 @@ function pageOf(root: HTMLElement): View {
   if (name === "jobs") return jobs(root, query);
   if (name === "job") return job(root, first, second, query);
   if (name === "compare") return compare(root, first, second);
+  if (name === "trends") return trends(root, query);
   if (name === "cores") return cores(root, query);
   if (name === "submit") return submit(root, query);
   if (name === "") return overview(root);

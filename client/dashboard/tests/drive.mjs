@@ -382,6 +382,31 @@ async function compareTwo(page, first) {
   return second;
 }
 
+/** The first job without compression has more flash: its trend says so, and leads to the comparison. */
+async function trendsOfJobs(page, second) {
+  await page.goto(url(`#/job/${second}`));
+  await page.locator("main .head").getByRole("link", { name: "Trends" }).click();
+  await page.locator("h1", { hasText: "Trends of kws_cnn.h" }).waitFor();
+  const row = page.locator("tbody tr", { hasText: "worse" }).last();
+  await row.waitFor();
+  const heads = await page.locator("thead th").allInnerTexts();
+  const cells = await row.locator("td").allInnerTexts();
+  const marked = heads.filter((_, i) => cells[i].includes("worse"));
+  check(marked.join() === "Flash", `marked as worse: ${marked}; ${cells}`);
+  const chart = page.locator("section", { hasText: /^Flash: / });
+  const points = await chart.locator("circle").count();
+  check(points >= 3 && await chart.locator("circle.worse").count() >= 1, `no mark among ${points} points of flash`);
+  await row.getByRole("link", { name: "compare with the last good one" }).click();
+  await page.waitForURL(/#\/compare\/[a-z0-9]+\/[a-z0-9]+$/);
+  await page.locator("section", { hasText: "Sizes" }).last().getByText("kws_cnn.npuc").waitFor();
+  await page.goto(url("#/trends"));
+  await page.getByText("Name a result, as in the list").waitFor();
+  await page.getByLabel("Name of the result or config").fill("no_such.h");
+  await page.getByRole("button", { name: "Show" }).click();
+  await page.getByText("No job of that name has ended").waitFor();
+  say(`trends: ${points} points; more flash is marked and compared with the last good job`);
+}
+
 /** More lines than are compared: those at the end show, and what is left out is said. */
 async function compareLong(page, first, second) {
   const lines = (from, to) => Array.from({ length: to - from }, (_, i) => `  0x${(from + i).toString(16)},`);
@@ -654,6 +679,7 @@ async function shots(browser, pages) {
         await page.locator("main:not([aria-busy])").waitFor();
         if (name === "cores") await page.locator("tbody tr").first().waitFor();
         if (["job", "graph", "memory", "weights", "roofline"].includes(name)) await page.locator("#view > *").waitFor();
+        if (name === "trends") await page.locator("tbody tr").first().waitFor();
         if (name === "compare") await page.locator(".diff .add").first().waitFor();
         await page.screenshot({ path: join(SHOTS, `${name}-${viewport.width}-${colorScheme}.png`), fullPage: true });
         const over = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
@@ -696,13 +722,14 @@ async function main() {
     await reloadMidStream(page);
     await restartUnderIt(page);
     const second = await compareTwo(page, done);
+    await trendsOfJobs(page, second);
     await compareLong(page, done, second);
     await overviewOfMany(page);
     await manyTabs(page);
     await unhealthy(page);
     await shots(browser, { overview: "#/", jobs: "#/jobs", job: `#/job/${done}`, graph: `#/job/${done}/graph`,
       memory: `#/job/${done}/memory_map`, weights: `#/job/${done}/weights`, roofline: `#/job/${done}/roofline`, failed: `#/job/${failed}`,
-      compare: `#/compare/${done}/${second}`, cores: "#/cores", submit: "#/submit", edit: `#/submit?from=${failed}` });
+      trends: "#/trends?name=kws_cnn.h", compare: `#/compare/${done}/${second}`, cores: "#/cores", submit: "#/submit", edit: `#/submit?from=${failed}` });
     check(errors.length === 0, `the page has errors: ${errors.join("\n")}`);
     say("FIGURE: dashboard: submit by drop, live log, diagnostics, download, cancel, retry, filter, compare, reload and daemon restart under the page, in Chromium");
   } catch (error) {
