@@ -34,7 +34,7 @@ struct OrderRules {
 // and proves it within `max_nodes`; beyond, the best of a beam search. Counts nodes, never time.
 // Programs of more than kMaxOrderedLayers layers stay as they are.
 inline constexpr size_t kMaxOrderedLayers = 1024;
-inline constexpr int64_t kOrderNodes = 4'000;
+inline constexpr int64_t kOrderNodes = 1'000;
 CommandOrder OrderForMemory(const CommandView& view, const OrderRules& rules,
                             int64_t max_nodes = kOrderNodes);
 
