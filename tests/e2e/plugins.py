@@ -4,9 +4,11 @@
 
 The page's files are compiled as they stand there. Results on the simulator are compared with NumPy;
 a job with a declaration through npucd gives the bytes of npuc, and another declaration is another
-cache key. The four frameworks' operators and subgraphs, and a quantized net, are compiled as well.
+cache key. Operators and subgraphs of TensorFlow, TFLite, Caffe and MXNet, and a quantized net, are
+compiled as well.
 """
 
+import json
 import os
 import re
 import struct
@@ -224,6 +226,25 @@ def frameworks(folder):
     harness.check(worst <= TOLERANCE, f"caffe: off by {worst}")
 
 
+def mxnet(folder):
+    """The same net as a symbol and its parameters, by MXNet's NDArray files of version 2."""
+    c = np.linspace(-1, 1, 32, dtype=np.float32)
+    nodes = [("null", "x", {}, []), ("null", "c", {}, []), ("AcmeGate", "g", {"slope": "0.5"}, [0]),
+             ("relu", "r", {}, [2]), ("tanh", "t", {}, [3]), ("broadcast_add", "y", {}, [4, 1])]
+    write(folder, "net-symbol.json", json.dumps({
+        "nodes": [{"op": op, "name": name, "attrs": attrs, "inputs": [[i, 0, 0] for i in inputs]}
+                  for op, name, attrs, inputs in nodes],
+        "arg_nodes": [0, 1], "heads": [[5, 0, 0]]}))
+    array = struct.pack("<IiIqqiii", 0xF993FAC9, 0, 2, 1, 32, 1, 0, 0) + c.tobytes()
+    write(folder, "net-0000.params", struct.pack("<QQQ", 0x112, 0, 1) + array +
+          struct.pack("<QQ", 1, 5) + b"arg:c")
+    declared = DECLARED.replace("op: Relu\n", "op: relu\n").replace("[TF, CAFFE]", "[MXNET]")
+    write(folder, "mxnet_ops.yaml", declared % {"tanh": "tanh", "add": "broadcast_add"})
+    write(folder, "mxnet.yaml", config("MXNET", "net-symbol.json", "mxnet_ops.yaml") +
+          "WEIGHTS_FILE: net-0000.params\nINPUT_OPS: {x: [1, 32]}\n")
+    run(folder, "mxnet.yaml", expected(0.5, c), "mxnet")
+
+
 def config(framework, model, plugins):
     return (f"CORENAME: GRUS\nNPU_UNIT: NPU32\nFRAMEWORK: {framework}\nMODEL_FILE: {model}\n"
             f"OUTPUT_TYPE: c_code\nOUTPUT_FILE: net.h\nPLUGINS: {plugins}\n")
@@ -290,5 +311,6 @@ def main(_):
         through_the_daemon(folder)
     with harness.scratch() as folder:
         frameworks(folder)
+        mxnet(folder)
         quantized(folder)
         refused(folder)

@@ -16,7 +16,7 @@ bool IsSymbol(absl::string_view bytes) {
 
 absl::StatusOr<Graph> Import(const ModelFiles& files, const CompileOptions& options,
                              Diagnostics& diagnostics) {
-  return ImportMxNet(files.model, files.data_name, files.data, options, diagnostics);
+  return ImportMxNet(files.model, files.data_name, files.data, options, diagnostics, files.plugins);
 }
 
 }  // namespace
@@ -25,6 +25,6 @@ const FrontEnd kMxNetFrontEnd = {.sniff = IsSymbol,
                                  .import = Import,
                                  .outline = OutlineMxNet,
                                  .operators = ImportedMxNetOps,
-                                 .has_plugins = false};
+                                 .has_plugins = true};
 
 }  // namespace npuc

@@ -10,7 +10,7 @@ namespace npuc {
 
 absl::StatusOr<Graph> ImportMxNet(absl::string_view symbol, absl::string_view params_name,
                                   const ByteSource* params, const CompileOptions& options,
-                                  Diagnostics& diagnostics) {
+                                  Diagnostics& diagnostics, const frontend::Plugins& plugins) {
   return frontend::RunImport("MXNet", options, diagnostics, [&](Graph* graph, Diagnostics* found) {
     const std::unique_ptr<mxnet::Symbol> parsed =
         mxnet::Symbol::Parse(symbol, options.model_name, *found);
@@ -23,7 +23,7 @@ absl::StatusOr<Graph> ImportMxNet(absl::string_view symbol, absl::string_view pa
     const std::unique_ptr<mxnet::ParamsFile> weights =
         mxnet::ParamsFile::Parse(*params, params_name, *found);
     if (parsed == nullptr || weights == nullptr) return;
-    mxnet::Importer(*parsed, *weights, params_name, options, graph, found).Run();
+    mxnet::Importer(*parsed, *weights, params_name, options, plugins, graph, found).Run();
   });
 }
 

@@ -10,6 +10,7 @@
 #include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/frontends/common/outline.h"
+#include "compiler_core/frontends/common/plugins.h"
 #include "compiler_core/ir/graph/graph.h"
 
 namespace npuc {
@@ -19,7 +20,7 @@ namespace npuc {
 // of the model goes to `diagnostics`. Thread-safe.
 absl::StatusOr<Graph> ImportMxNet(absl::string_view symbol, absl::string_view params_name,
                                   const ByteSource* params, const CompileOptions& options,
-                                  Diagnostics& diagnostics);
+                                  Diagnostics& diagnostics, const frontend::Plugins& plugins = {});
 
 // The facts that a symbol states of itself. Only the parameters tell which variables are inputs;
 // here they are those that stand where no layer has a parameter.

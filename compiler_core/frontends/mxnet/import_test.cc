@@ -45,11 +45,19 @@ struct Imported {
   std::string problems;
 };
 
-Imported Import(absl::string_view symbol, const std::string& params, CompileOptions options) {
+// `plugins`: the text of a file of declarations.
+Imported Import(absl::string_view symbol, const std::string& params, CompileOptions options,
+                absl::string_view plugins = "") {
   options.model_name = "m-symbol.json";
   const ViewSource source(params);
   Diagnostics diagnostics;
-  Imported result{ImportMxNet(symbol, "m.params", &source, options, diagnostics), ""};
+  std::vector<std::shared_ptr<const frontend::PluginOp>> ops;
+  if (!plugins.empty()) {
+    EXPECT_TRUE(frontend::ReadPluginFile(plugins, "ops.yaml", ops, diagnostics));
+  }
+  const auto declared =
+      frontend::Plugins::For("MXNET", std::move(ops), ImportedMxNetOps(), diagnostics);
+  Imported result{ImportMxNet(symbol, "m.params", &source, options, diagnostics, declared), ""};
   EXPECT_EQ(result.graph.ok(), !diagnostics.has_errors());
   for (const Diagnostic& d : diagnostics.list()) {
     absl::StrAppend(&result.problems, d.ToString(), "\n");
@@ -343,6 +351,47 @@ TEST(MxNetImportTest, ComparesChoosesAndLooksUp) {
   EXPECT_THAT((*results)[3].ToFloats(), ElementsAre(-0.5f, 1.5f, 2));
   EXPECT_THAT((*results)[4].ToFloats(), ElementsAre(0, 0, 1));
   EXPECT_THAT((*results)[5].ToFloats(), ElementsAre(1, 1, 0));
+}
+
+// An operator of the user's in C++, one of Custom, and a subgraph of a pattern.
+TEST(MxNetImportTest, DeclaredOperatorsAreTheirFormulas) {
+  constexpr char kSymbol[] = R"json({"nodes": [
+    {"op": "null", "name": "data", "inputs": []},
+    {"op": "acme_scaled", "name": "s", "attrs": {"by": "0.5", "shifts": "(1, 2)"},
+     "inputs": [[0, 0, 0]]},
+    {"op": "Custom", "name": "c", "attrs": {"op_type": "plus"}, "inputs": [[1, 0, 0], [1, 1, 0]]},
+    {"op": "tanh", "name": "t", "inputs": [[2, 0, 0]]},
+    {"op": "negative", "name": "n", "inputs": [[3, 0, 0]]}],
+   "arg_nodes": [0], "heads": [[4, 0, 0]]})json";
+  constexpr char kDeclared[] = R"(operators:
+  - op: acme_scaled
+    operands: [x]
+    attributes: {by: {type: float}, shifts: {type: ints}}
+    formula: |
+      y = Abs(x) * by
+      n = -x
+    results: [y, n]
+  - {op: plus, operands: [a, b], formula: y = a + b, results: [y]}
+  - op: NegTanh
+    pattern_nodes: [[t, tanh], [n, negative]]
+    pattern_edges: [[t, n]]
+    operands: {x: t:0}
+    formula: y = x * 2
+    results: [y]
+)";
+  const std::string params = ParamsBytes({{"arg:unused", ArrayBytes(2, {1}, {0})}});
+  CompileOptions options;
+  options.inputs = {{"data", {1, 2}}};
+  const Imported net = Import(kSymbol, params, options, kDeclared);
+  ASSERT_TRUE(net.graph.ok()) << net.problems;
+  const auto results = RunReference(*net.graph, {Tensor::FromFloats({1, 2}, {-3, 2})});
+  ASSERT_TRUE(results.ok()) << results.status();
+  EXPECT_THAT((*results)[0].ToFloats(), ElementsAre(9, -2));
+  EXPECT_THAT(Import(kSymbol, params, options).problems, HasSubstr("NPUC1110"));
+  EXPECT_THAT(Import(kSymbol, params, options,
+                     absl::StrReplaceAll(kDeclared, {{"by: {", "power: {"}, {"* by", "* power"}}))
+                  .problems,
+              HasSubstr("the declaration at line 2 of ops.yaml reads it"));
 }
 
 TEST(MxNetImportTest, BoundsTheUnitsOfARnn) {

@@ -9,6 +9,7 @@
 #include "absl/strings/strip.h"
 #include "compiler_core/frontends/common/const_inputs.h"
 #include "compiler_core/frontends/common/outline.h"
+#include "compiler_core/frontends/common/plugin_import.h"
 
 namespace npuc::mxnet {
 namespace {
@@ -21,6 +22,12 @@ constexpr absl::string_view kBoxDecoders[] = {
 bool IsBoxDecoder(const NodeView& node) {
   return std::find(std::begin(kBoxDecoders), std::end(kBoxDecoders), node.op()) !=
          std::end(kBoxDecoders);
+}
+
+// The name that PLUGINS have for a node's operator: of MXNet's Custom it is op_type.
+std::string PluginNameOf(const NodeView& node) {
+  const absl::StatusOr<std::string> type = node.String("op_type");
+  return node.op() == "Custom" && type.ok() ? *type : std::string(node.op());
 }
 
 // The shape that a variable's attribute states; a 0 is unknown, which is -1 here.
@@ -39,7 +46,8 @@ size_t OperandsAtInference(const ImportRule* rule, const NodeView& node) {
 }
 
 Importer::Importer(const Symbol& symbol, ParamsFile& params, absl::string_view params_file,
-                   const CompileOptions& options, Graph* graph, Diagnostics* diagnostics)
+                   const CompileOptions& options, const frontend::Plugins& plugins, Graph* graph,
+                   Diagnostics* diagnostics)
     : symbol_(symbol),
       params_(params),
       params_file_(params_file),
@@ -47,6 +55,8 @@ Importer::Importer(const Symbol& symbol, ParamsFile& params, absl::string_view p
       state_(graph, diagnostics, options.model_name,
              "make it a parameter, or cut the model around this node with INPUT_OPS or OUTPUT_OPS"),
       endpoints_(options, &state_),
+      plugins_(plugins),
+      subgraphs_(plugins),
       is_needed_(symbol.nodes().size(), false),
       values_(symbol.nodes().size()) {}
 
@@ -249,44 +259,102 @@ void Importer::AddNeededVariables() {
   }
 }
 
+const frontend::PluginOp* Importer::FindPlugin(const NodeView& node) const {
+  return plugins_.Find(PluginNameOf(node));
+}
+
+void Importer::MatchSubgraphs() {
+  if (subgraphs_.is_empty()) return;
+  for (const auto& [entry, given] : given_) subgraphs_.AddInput(symbol_.NameOf(entry));
+  std::vector<int> result_counts(symbol_.nodes().size(), 1);  // as many as some node reads
+  const auto read = [&](const Entry& entry) {
+    int& count = result_counts[static_cast<size_t>(entry.node)];
+    count = std::max(count, entry.output + 1);
+  };
+  for (const NodeView& node : symbol_.nodes()) {
+    std::for_each(node.inputs().begin(), node.inputs().end(), read);
+  }
+  for (const Output& output : outputs_) read(output.entry);
+  for (size_t i = 0; i < symbol_.nodes().size(); ++i) {
+    const NodeView& node = symbol_.nodes()[i];
+    if (!is_needed_[i]) continue;
+    const int index = static_cast<int>(i);
+    if (node.is_variable()) {
+      if (params_.Find(node.name()) == nullptr) subgraphs_.AddInput(symbol_.NameOf({index, 0}));
+      continue;
+    }
+    std::vector<std::string> operands;
+    const size_t count = OperandsAtInference(rules_.Find(node.op()), node);
+    for (size_t k = 0; k < count; ++k) operands.push_back(symbol_.NameOf(node.inputs()[k]));
+    std::vector<std::string> results;
+    for (int k = 0; k < result_counts[i]; ++k) results.push_back(symbol_.NameOf({index, k}));
+    subgraphs_.AddNode(index, node.name(), PluginNameOf(node), std::move(operands),
+                       std::move(results));
+  }
+  for (const Output& output : outputs_) subgraphs_.AddOutput(symbol_.NameOf(output.entry));
+  subgraphs_.Match(*state_.diagnostics);
+}
+
+ValueRef Importer::OperandOf(const NodeView& node, size_t i) {
+  const Entry& entry = node.inputs()[i];
+  const auto given = given_.find(entry);
+  if (given != given_.end()) return given->second.value;
+  const std::vector<ValueRef>& results = values_[static_cast<size_t>(entry.node)];
+  if (static_cast<size_t>(entry.output) < results.size()) {
+    return results[static_cast<size_t>(entry.output)];
+  }
+  if (!results.empty()) {
+    state_.AddError(
+        DiagnosticKind::kMissingProducer, node.source(),
+        absl::StrCat("operand ", i, " is result ", entry.output, " of '",
+                     Printable(symbol_.node(entry.node).name()), "', which has ", results.size()),
+        "save the symbol again");
+  }
+  return nullptr;
+}
+
+void Importer::TakeResults(int index, NodeImporter& importer, const absl::Status& status) {
+  if (!status.ok()) {
+    return importer.ReportMismatch(
+        status, "check the shapes in INPUT_OPS against those that the model was trained with");
+  }
+  if (state_.ConstantsFit(importer.source())) {
+    values_[static_cast<size_t>(index)] = importer.outputs();
+  }
+}
+
 void Importer::ImportNode(int index) {
   const NodeView& node = symbol_.node(index);
+  const frontend::PluginOp* const plugin = FindPlugin(node);
   const ImportRule* const rule = rules_.Find(node.op());
-  if (rule == nullptr) {
+  if (rule == nullptr && plugin == nullptr) {
     return state_.AddError(
         DiagnosticKind::kUnsupportedOperator, node.source(),
         absl::StrCat("the operator is not supported", rules_.NearestText(node.op())),
         Advice().FixFor(symbol_.NameOf({index, 0}), "export the model without it"));
   }
   std::vector<ValueRef> operands;
-  bool is_complete = true;
   for (size_t i = 0; i < OperandsAtInference(rule, node); ++i) {
-    const Entry& entry = node.inputs()[i];
-    const auto given = given_.find(entry);
-    const std::vector<ValueRef>& results = values_[static_cast<size_t>(entry.node)];
-    ValueRef value;
-    if (given != given_.end()) {
-      value = given->second.value;
-    } else if (static_cast<size_t>(entry.output) < results.size()) {
-      value = results[static_cast<size_t>(entry.output)];
-    } else if (!results.empty()) {
-      state_.AddError(
-          DiagnosticKind::kMissingProducer, node.source(),
-          absl::StrCat("operand ", i, " is result ", entry.output, " of '",
-                       Printable(symbol_.node(entry.node).name()), "', which has ", results.size()),
-          "save the symbol again");
-    }
-    is_complete = is_complete && value != nullptr;
-    operands.push_back(std::move(value));
+    operands.push_back(OperandOf(node, i));
   }
-  if (!is_complete) return;  // its producer was reported
+  if (std::find(operands.begin(), operands.end(), nullptr) != operands.end()) return;
   NodeImporter importer(&state_, &node, std::move(operands));
-  const absl::Status status = rule->import(importer);
-  if (!status.ok()) {
-    return importer.ReportMismatch(
-        status, "check the shapes in INPUT_OPS against those that the model was trained with");
+  TakeResults(
+      index, importer,
+      plugin == nullptr ? rule->import(importer) : frontend::RunPluginOp(importer, *plugin, node));
+}
+
+void Importer::ImportSubgraph(const frontend::SubgraphMatch& match) {
+  std::vector<ValueRef> operands;
+  for (const frontend::OperandPlace& place : match.operands) {
+    operands.push_back(OperandOf(symbol_.node(place.node), static_cast<size_t>(place.operand)));
+    if (operands.back() == nullptr) return;
   }
-  if (state_.ConstantsFit(node.source())) values_[static_cast<size_t>(index)] = importer.outputs();
+  NodeImporter importer(&state_, &symbol_.node(match.end), std::move(operands));
+  TakeResults(match.end, importer, frontend::RunPlugin(importer, *match.op, [&](size_t i) {
+                return frontend::AttributeOf(symbol_.node(match.attribute_nodes[i]),
+                                             match.op->attributes[i]);
+              }));
 }
 
 const frontend::CutAdvice& Importer::Advice() {
@@ -305,7 +373,7 @@ const frontend::CutAdvice& Importer::Advice() {
     for (size_t k = 0; k < OperandsAtInference(rule, node); ++k) {
       operands.push_back(symbol_.NameOf(node.inputs()[k]));
     }
-    advice_->AddNode(node.op(), rule != nullptr, operands,
+    advice_->AddNode(node.op(), rule != nullptr || FindPlugin(node) != nullptr, operands,
                      {symbol_.NameOf({static_cast<int>(i), 0})});
   }
   for (const Output& output : outputs_) advice_->AddOutput(symbol_.NameOf(output.entry));
@@ -347,8 +415,15 @@ void Importer::Run() {
     for (size_t k = 0; k < count; ++k) MarkNeeded(node.inputs()[k]);
   }
   AddNeededVariables();
+  MatchSubgraphs();
   for (size_t i = 0; i < symbol_.nodes().size(); ++i) {
-    if (is_needed_[i] && !symbol_.nodes()[i].is_variable()) ImportNode(static_cast<int>(i));
+    const int index = static_cast<int>(i);
+    if (!is_needed_[i] || symbol_.nodes()[i].is_variable() || subgraphs_.IsInside(index)) continue;
+    if (const frontend::SubgraphMatch* const match = subgraphs_.FindEnd(index)) {
+      ImportSubgraph(*match);
+    } else {
+      ImportNode(index);
+    }
   }
   AddOutputs();
   if (state_.diagnostics->has_errors()) return;

@@ -11,6 +11,8 @@
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/frontends/common/cut_advice.h"
 #include "compiler_core/frontends/common/endpoints.h"
+#include "compiler_core/frontends/common/plugins.h"
+#include "compiler_core/frontends/common/subgraphs.h"
 #include "compiler_core/frontends/mxnet/node_import.h"
 #include "compiler_core/frontends/mxnet/params_file.h"
 #include "compiler_core/frontends/mxnet/symbol.h"
@@ -26,7 +28,8 @@ class Importer {
  public:
   // All outlive it. `params_file` names the file of the parameters in diagnostics.
   Importer(const Symbol& symbol, ParamsFile& params, absl::string_view params_file,
-           const CompileOptions& options, Graph* graph, Diagnostics* diagnostics);
+           const CompileOptions& options, const frontend::Plugins& plugins, Graph* graph,
+           Diagnostics* diagnostics);
 
   // Everything of note, and every error, is in the diagnostics afterwards.
   void Run();
@@ -58,7 +61,13 @@ class Importer {
   void AddStatedInput(int node);
   bool IsParameterPlace(int variable) const;
   void ImportParameter(int node, const ParamsFile::Array& array);
+  const frontend::PluginOp* FindPlugin(const NodeView& node) const;
+  void MatchSubgraphs();
   void ImportNode(int node);
+  void ImportSubgraph(const frontend::SubgraphMatch& match);
+  // Operand i of a node; null where it failed, which is reported.
+  ValueRef OperandOf(const NodeView& node, size_t i);
+  void TakeResults(int node, NodeImporter& importer, const absl::Status& status);
   const frontend::CutAdvice& Advice();
   void AddOutputs();
 
@@ -69,6 +78,8 @@ class Importer {
   frontend::ImportState state_;
   frontend::Endpoints endpoints_;
   const frontend::RuleTable<ImportRule> rules_ = AllRules();
+  const frontend::Plugins& plugins_;
+  frontend::Subgraphs subgraphs_;
   absl::flat_hash_map<Entry, Given> given_;  // of INPUT_OPS and CONST_INPUTS
   std::vector<std::string> cuts_;            // those of INPUT_OPS
   std::vector<Output> outputs_;

@@ -8,7 +8,7 @@ namespace {
 
 absl::StatusOr<Graph> Import(const ModelFiles& files, const CompileOptions& options,
                              Diagnostics& diagnostics) {
-  return ImportPaddle(files.model, files.data, options, diagnostics);
+  return ImportPaddle(files.model, files.data, options, diagnostics, files.plugins);
 }
 
 }  // namespace
@@ -17,6 +17,6 @@ const FrontEnd kPaddleFrontEnd = {.sniff = IsPaddleProgram,
                                   .import = Import,
                                   .outline = OutlinePaddle,
                                   .operators = ImportedPaddleOps,
-                                  .has_plugins = false};
+                                  .has_plugins = true};
 
 }  // namespace npuc

@@ -9,11 +9,12 @@
 namespace npuc {
 
 absl::StatusOr<Graph> ImportPaddle(absl::string_view program, const ByteSource* parameters,
-                                   const CompileOptions& options, Diagnostics& diagnostics) {
+                                   const CompileOptions& options, Diagnostics& diagnostics,
+                                   const frontend::Plugins& plugins) {
   return frontend::RunImport("Paddle", options, diagnostics, [&](Graph* graph, Diagnostics* found) {
     const std::unique_ptr<paddle::ProgramFile> file =
         paddle::ProgramFile::Parse(program, options.model_name, *found);
-    if (file != nullptr) paddle::Importer(*file, parameters, options, graph, found).Run();
+    if (file != nullptr) paddle::Importer(*file, parameters, options, plugins, graph, found).Run();
   });
 }
 

@@ -10,6 +10,7 @@
 #include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/frontends/common/outline.h"
+#include "compiler_core/frontends/common/plugins.h"
 #include "compiler_core/ir/graph/graph.h"
 
 namespace npuc {
@@ -22,7 +23,8 @@ namespace npuc {
 // `diagnostics`, with options.model_name as file; the status is that of the first error.
 // Thread-safe.
 absl::StatusOr<Graph> ImportPaddle(absl::string_view program, const ByteSource* parameters,
-                                   const CompileOptions& options, Diagnostics& diagnostics);
+                                   const CompileOptions& options, Diagnostics& diagnostics,
+                                   const frontend::Plugins& plugins = {});
 
 // The operators that ImportPaddle has a rule for, sorted. Whether a rule succeeds also depends on
 // the operator's attributes.

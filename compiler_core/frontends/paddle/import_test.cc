@@ -137,21 +137,30 @@ struct Imported {
   std::string text;  // a diagnostic a line
 };
 
+// `plugins`: the text of a file of declarations.
 Imported Import(const std::string& program, const std::optional<std::string>& parameters,
-                CompileOptions options = {}) {
+                CompileOptions options = {}, absl::string_view plugins = "") {
   options.model_name = "net.pdmodel";
   Diagnostics diagnostics;
+  std::vector<std::shared_ptr<const frontend::PluginOp>> ops;
+  if (!plugins.empty()) {
+    EXPECT_TRUE(frontend::ReadPluginFile(plugins, "ops.yaml", ops, diagnostics));
+  }
+  const auto declared =
+      frontend::Plugins::For("PADDLE", std::move(ops), ImportedPaddleOps(), diagnostics);
   const ViewSource bytes(parameters.has_value() ? absl::string_view(*parameters) : "");
-  Imported result{
-      ImportPaddle(program, parameters.has_value() ? &bytes : nullptr, options, diagnostics), ""};
+  Imported result{ImportPaddle(program, parameters.has_value() ? &bytes : nullptr, options,
+                               diagnostics, declared),
+                  ""};
   EXPECT_EQ(result.graph.ok(), !diagnostics.has_errors());
   for (const Diagnostic& d : diagnostics.list()) absl::StrAppend(&result.text, d.ToString(), "\n");
   return result;
 }
 
 // The first result of a program on the values of its inputs.
-std::vector<float> Answer(const ProgramBuilder& b, const std::vector<std::vector<float>>& inputs) {
-  const Imported net = Import(b.Program(), b.Parameters());
+std::vector<float> Answer(const ProgramBuilder& b, const std::vector<std::vector<float>>& inputs,
+                          absl::string_view plugins = "") {
+  const Imported net = Import(b.Program(), b.Parameters(), {}, plugins);
   EXPECT_TRUE(net.graph.ok()) << net.text;
   if (!net.graph.ok()) return {};
   std::vector<Tensor> tensors;
@@ -177,6 +186,37 @@ ProgramBuilder SmallNet() {
 
 TEST(PaddleImportTest, NamesStandForTheLatestResult) {
   EXPECT_THAT(Answer(SmallNet(), {{1, 2}}), ElementsAre(2 * (1 + 6 + 10) + 1, 1));
+}
+
+// An operator of the user's with a parameter, and a subgraph whose first operator reads a value
+// that a later one makes anew under the same name.
+TEST(PaddleImportTest, DeclaredOperatorsAreTheirFormulas) {
+  constexpr char kDeclared[] = R"(operators:
+  - op: acme_scaled
+    operands: [w, x]
+    attributes: {by: {type: float}, shifts: {type: ints, default: [1]}}
+    formula: |
+      y = Abs(x) * by + w
+      n = -x
+    results: [y, n]
+  - op: Halves
+    pattern_nodes: [[t, tanh], [s, elementwise_add]]
+    pattern_edges: [[t, s, {src_out_port: 0, dst_in_port: 0}]]
+    operands: {x: t:0, c: s:1}
+    formula: y = x / 2 + c
+    results: [y]
+)";
+  ProgramBuilder b;
+  b.Input("x", {1, 2}).Parameter("w", {2}, {1, 2});
+  b.Op("acme_scaled").In("W", {"w"}).In("X", {"x"}).Out("Out", {"t"}).Out("Other", {"n"});
+  b.Float("by", 0.5);
+  b.Op("tanh").In("X", {"t"}).Out("Out", {"h"});
+  b.Op("scale").In("X", {"n"}).Out("Out", {"t"}).Float("scale", 10).Float("bias", 0);
+  b.Op("elementwise_add").In("X", {"h"}).In("Y", {"t"}).Out("Out", {"y"}).Int("axis", -1);
+  b.Output("y");
+  // t = [2.5, 3]; n = [3, -2]; y = t / 2 + 10 n.
+  EXPECT_THAT(Answer(b, {{-3, 2}}, kDeclared), ElementsAre(31.25, -18.5));
+  EXPECT_THAT(Import(b.Program(), b.Parameters()).text, HasSubstr("NPUC1110"));
 }
 
 TEST(PaddleImportTest, ParametersLieInTheOrderOfTheirNames) {

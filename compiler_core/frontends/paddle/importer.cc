@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/common/outline.h"
+#include "compiler_core/frontends/common/plugin_import.h"
 
 namespace npuc::paddle {
 namespace {
@@ -64,7 +65,8 @@ ProgramEnds EndsOf(const ProgramFile& program) {
 }
 
 Importer::Importer(const ProgramFile& program, const ByteSource* parameters,
-                   const CompileOptions& options, Graph* graph, Diagnostics* diagnostics)
+                   const CompileOptions& options, const frontend::Plugins& plugins, Graph* graph,
+                   Diagnostics* diagnostics)
     : program_(program),
       file_(parameters),
       options_(options),
@@ -73,6 +75,8 @@ Importer::Importer(const ProgramFile& program, const ByteSource* parameters,
           "export the model with static shapes, or cut it around this operator with INPUT_OPS or "
           "OUTPUT_OPS"),
       endpoints_(options, &state_),
+      plugins_(plugins),
+      subgraphs_(plugins),
       ends_(EndsOf(program)),
       is_needed_(program.ops().size(), false) {
   for (const OpView& op : program.ops()) {
@@ -239,47 +243,127 @@ const frontend::CutAdvice& Importer::Advice() {
     std::vector<std::string> results;
     ForEachName(op.inputs(), [&](const std::string& name) { operands.push_back(name); });
     ForEachName(op.outputs(), [&](const std::string& name) { results.push_back(name); });
-    advice_->AddNode(op.type(), rules_.Find(op.type()) != nullptr, operands, results);
+    const bool is_known = rules_.Find(op.type()) != nullptr || plugins_.Find(op.type()) != nullptr;
+    advice_->AddNode(op.type(), is_known, operands, results);
   }
   for (const frontend::Endpoints::Output& output : outputs_) advice_->AddOutput(output.name);
   return *advice_;
 }
 
+// The n-th value of a name is a tensor of its own, so that a name that is made twice is two.
+void Importer::MatchSubgraphs() {
+  if (subgraphs_.is_empty()) return;
+  std::map<std::string, int, std::less<>> versions;
+  const auto tensor = [&](const std::string& name) {
+    const auto found = versions.find(name);
+    return found == versions.end() || cuts_.contains(name)
+               ? name
+               : absl::StrCat(name, "\n", found->second);
+  };
+  for (const std::string& name : cuts_) subgraphs_.AddInput(name);
+  for (const std::string& name : program_.inputs()) subgraphs_.AddInput(name);
+  for (size_t i = 0; i < program_.ops().size(); ++i) {
+    if (!is_needed_[i]) continue;
+    const OpView& op = program_.ops()[i];
+    std::vector<std::string> operands;
+    std::vector<std::string> results;
+    ForEachName(op.inputs(), [&](const std::string& name) { operands.push_back(tensor(name)); });
+    ForEachName(op.outputs(), [&](const std::string& name) {
+      ++versions[name];
+      results.push_back(tensor(name));
+    });
+    subgraphs_.AddNode(static_cast<int>(i), op.name(), op.type(), std::move(operands),
+                       std::move(results));
+  }
+  for (const frontend::Endpoints::Output& output : outputs_) {
+    subgraphs_.AddOutput(tensor(output.name));
+  }
+  subgraphs_.Match(*state_.diagnostics);
+}
+
+void Importer::KeepOperands(int index) {
+  std::vector<ValueRef>& kept = kept_[index];
+  ForEachName(program_.ops()[static_cast<size_t>(index)].inputs(), [&](const std::string& name) {
+    const auto found = values_.find(name);
+    kept.push_back(found == values_.end() ? nullptr : found->second);
+  });
+}
+
+void Importer::ImportSubgraph(const frontend::SubgraphMatch& match) {
+  const auto op_at = [this](int index) -> const OpView& {
+    return program_.ops()[static_cast<size_t>(index)];
+  };
+  const OpView& end = op_at(match.end);
+  std::vector<ValueRef> operands;
+  for (const frontend::OperandPlace& place : match.operands) {
+    operands.push_back(kept_[place.node][static_cast<size_t>(place.operand)]);
+    if (operands.back() != nullptr) continue;
+    std::vector<std::string> names;
+    ForEachName(op_at(place.node).inputs(),
+                [&](const std::string& name) { names.push_back(name); });
+    operands.back() = ValueOf(names[static_cast<size_t>(place.operand)], end.source());
+    if (operands.back() == nullptr) return FailResults(end);
+  }
+  OpImporter node(&state_, &end, std::move(operands));
+  TakePluginResults(end, node, frontend::RunPlugin(node, *match.op, [&](size_t i) {
+                      return frontend::AttributeOf(op_at(match.attribute_nodes[i]),
+                                                   match.op->attributes[i]);
+                    }));
+}
+
+void Importer::SetResult(const std::string& name, ValueRef value) {
+  if (!cuts_.contains(name)) values_[name] = std::move(value);
+}
+
+void Importer::FailResults(const OpView& op) {
+  ForEachName(op.outputs(), [&](const std::string& name) { SetResult(name, nullptr); });
+}
+
+bool Importer::Succeeded(const OpView& op, OpImporter& node, const absl::Status& status) {
+  if (!status.ok()) {
+    node.ReportMismatch(status, "check the shapes in INPUT_OPS against those of the model");
+  }
+  if (status.ok() && state_.ConstantsFit(op.source())) return true;
+  FailResults(op);
+  return false;
+}
+
+void Importer::TakePluginResults(const OpView& op, OpImporter& node, const absl::Status& status) {
+  if (!Succeeded(op, node, status)) return;
+  size_t taken = 0;
+  ForEachName(op.outputs(), [&](const std::string& name) {
+    SetResult(name, taken < node.outputs().size() ? node.outputs()[taken] : nullptr);
+    ++taken;
+  });
+}
+
 void Importer::ImportOp(const OpView& op) {
+  const frontend::PluginOp* const plugin = plugins_.Find(op.type());
   const ImportRule* const rule = rules_.Find(op.type());
-  if (rule == nullptr) {
+  const bool is_known = rule != nullptr || plugin != nullptr;
+  if (!is_known) {
     state_.AddError(DiagnosticKind::kUnsupportedOperator, op.source(),
                     absl::StrCat("the operator is not supported", rules_.NearestText(op.type())),
                     Advice().FixFor(op.name(), "export the model without it"));
   }
   std::vector<ValueRef> operands;
-  bool is_complete = rule != nullptr;
+  bool is_complete = is_known;
   ForEachName(op.inputs(), [&](const std::string& name) {
-    if (rule == nullptr) return;
+    if (!is_known) return;
     operands.push_back(ValueOf(name, op.source()));
     is_complete = is_complete && operands.back() != nullptr;
   });
-  const auto set = [this](const std::string& name, ValueRef value) {
-    if (!cuts_.contains(name)) values_[name] = std::move(value);
-  };
-  if (!is_complete) {
-    ForEachName(op.outputs(), [&](const std::string& name) { set(name, nullptr); });
-    return;
-  }
+  if (!is_complete) return FailResults(op);
   OpImporter node(&state_, &op, std::move(operands));
-  const absl::Status status = rule->import(node);
-  if (!status.ok()) {
-    node.ReportMismatch(status, "check the shapes in INPUT_OPS against those of the model");
+  if (plugin != nullptr) {
+    return TakePluginResults(op, node, frontend::RunPluginOp(node, *plugin, op));
   }
-  if (!status.ok() || !state_.ConstantsFit(op.source())) {
-    ForEachName(op.outputs(), [&](const std::string& name) { set(name, nullptr); });
-    return;
-  }
+  if (!Succeeded(op, node, rule->import(node))) return;
   for (const auto& [parameter, names] : op.outputs()) {
     const auto found = node.results().find(parameter);
     if (found == node.results().end()) continue;  // a dummy, or the name of what it stays
     for (size_t i = 0; i < std::min(names.size(), found->second.size()); ++i) {
-      set(names[i], found->second[i]);
+      SetResult(names[i], found->second[i]);
     }
   }
 }
@@ -331,8 +415,17 @@ void Importer::Run() {
   if (state_.diagnostics->has_errors()) return;
   MarkNeeded();
   if (!OpenParameters()) return;
+  MatchSubgraphs();
   for (size_t i = 0; i < program_.ops().size(); ++i) {
-    if (is_needed_[i]) ImportOp(program_.ops()[i]);
+    const int index = static_cast<int>(i);
+    if (!is_needed_[i]) continue;
+    const frontend::SubgraphMatch* const match = subgraphs_.FindEnd(index);
+    if (match != nullptr || subgraphs_.IsInside(index)) KeepOperands(index);
+    if (match != nullptr) {
+      ImportSubgraph(*match);
+    } else if (!subgraphs_.IsInside(index)) {
+      ImportOp(program_.ops()[i]);
+    }
   }
   if (options_.outputs.empty()) NoteDecoders();
   AddOutputs();

@@ -13,6 +13,8 @@
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/frontends/common/cut_advice.h"
 #include "compiler_core/frontends/common/endpoints.h"
+#include "compiler_core/frontends/common/plugins.h"
+#include "compiler_core/frontends/common/subgraphs.h"
 #include "compiler_core/frontends/paddle/op_import.h"
 #include "compiler_core/frontends/paddle/parameters.h"
 #include "compiler_core/frontends/paddle/program_file.h"
@@ -35,7 +37,7 @@ class Importer {
  public:
   // `parameters`: the file of them, or null.
   Importer(const ProgramFile& program, const ByteSource* parameters, const CompileOptions& options,
-           Graph* graph, Diagnostics* diagnostics);
+           const frontend::Plugins& plugins, Graph* graph, Diagnostics* diagnostics);
 
   // Everything of note, and every error, is in the diagnostics afterwards.
   void Run();
@@ -52,7 +54,17 @@ class Importer {
   // A name's value before any operator: a parameter. Null: it was reported.
   ValueRef ParameterOf(const std::string& name, const NodeSource& reader);
   ValueRef ValueOf(const std::string& name, const NodeSource& reader);
+  void MatchSubgraphs();
+  // Keeps what the operands of an operator inside of a subgraph are now: later operators may make
+  // other values of the same names.
+  void KeepOperands(int index);
+  void ImportSubgraph(const frontend::SubgraphMatch& match);
   void ImportOp(const OpView& op);
+  void SetResult(const std::string& name, ValueRef value);
+  void FailResults(const OpView& op);
+  // The results of a plugin's formula, in the order of the file.
+  void TakePluginResults(const OpView& op, OpImporter& node, const absl::Status& status);
+  bool Succeeded(const OpView& op, OpImporter& node, const absl::Status& status);
   const frontend::CutAdvice& Advice();
   void NoteDecoders();
   void AddOutputs();
@@ -63,6 +75,9 @@ class Importer {
   ImportState state_;
   frontend::Endpoints endpoints_;
   const frontend::RuleTable<ImportRule> rules_ = AllRules();
+  const frontend::Plugins& plugins_;
+  frontend::Subgraphs subgraphs_;
+  std::map<int, std::vector<ValueRef>> kept_;  // by operator; null: a parameter, or not made
   const ProgramEnds ends_;
   std::optional<Parameters> parameters_;
   std::map<std::string, ValueRef, std::less<>> values_;  // null: it failed

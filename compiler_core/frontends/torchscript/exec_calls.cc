@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "compiler_core/frontends/torchscript/executor.h"
 #include "compiler_core/frontends/torchscript/quantized.h"
@@ -127,6 +128,10 @@ bool Executor::CallPath(const Expr& expr, absl::string_view path,
                         frame, value);
   }
   if (absl::StartsWith(path, "ops.")) {
+    const std::string own = absl::StrReplaceAll(absl::StripPrefix(path, "ops."), {{".", "::"}});
+    if (const frontend::PluginOp* const plugin = plugins_->Find(own)) {
+      return CallPlugin(expr, *plugin, positional, named, frame, value);
+    }
     ReportUnknownOperator(expr, path, frame);
     if (!Step(kStepsOfFailure, &expr)) return false;
   } else {
@@ -335,6 +340,9 @@ bool Executor::CallOperator(const Expr& expr, absl::string_view name,
   const bool prefers_tensor = has_tensor &&
                               !(positional[0].IsSequence() && !IsTensorList(positional[0])) &&
                               !positional[0].Is(ScriptKind::kDict);
+  if (const frontend::PluginOp* const plugin = plugins_->Find(name)) {
+    return CallPlugin(expr, *plugin, positional, named, frame, value);
+  }
   const OpRule* rule = nullptr;
   if (prefers_tensor) {
     rule = tensor_rules_.Find(name);
@@ -401,11 +409,8 @@ bool Executor::RunRule(const Expr& expr, const OpRule& rule, absl::string_view n
   // All tensors are asked whose views they are.
   if (in_place && ChangesForm(rule.op)) items += static_cast<int64_t>(state_->heap.tensor_count());
   if (name != "append" && !Step(items / 32, &expr)) return false;
-  std::string node = frame.module_path;
-  absl::StrAppend(&node, node.empty() ? "" : "/", absl::StripPrefix(rule.op, kQuantizedPrefix));
-  const int count = state_->name_counts[node]++;
-  if (count > 0) absl::StrAppend(&node, "_", count);
-  OpCall call(state_, PlaceOf(&expr), {std::move(node), SchemaName(name)});
+  OpCall call(state_, PlaceOf(&expr),
+              {NodeNameOf(absl::StripPrefix(rule.op, kQuantizedPrefix), frame), SchemaName(name)});
   call.set_name(rule.op);
   TensorCell* target = in_place && !positional.empty() && positional[0].Is(ScriptKind::kTensor)
                            ? positional[0].tensor
@@ -416,9 +421,25 @@ bool Executor::RunRule(const Expr& expr, const OpRule& rule, absl::string_view n
     return true;
   }
   const std::vector<int64_t> parents = TaintsOf(positional);
+  return RunApart(
+      expr, name, parents,
+      [&] { return ApplyRule(call, rule, std::move(positional), named, target, value); }, value);
+}
+
+std::string Executor::NodeNameOf(absl::string_view op, const Frame& frame) {
+  std::string node = frame.module_path;
+  absl::StrAppend(&node, node.empty() ? "" : "/", op);
+  const int count = state_->name_counts[node]++;
+  if (count > 0) absl::StrAppend(&node, "_", count);
+  return node;
+}
+
+bool Executor::RunApart(const Expr& expr, absl::string_view name,
+                        const std::vector<int64_t>& parents, const std::function<bool()>& apply,
+                        ScriptValue& value) {
   Diagnostics found;
   Diagnostics* const all = std::exchange(state_->diagnostics, &found);
-  const bool ok = ApplyRule(call, rule, std::move(positional), named, target, value);
+  const bool ok = apply();
   state_->diagnostics = all;
   std::vector<Diagnostic> problems;
   for (const Diagnostic& diagnostic : found.list()) {

@@ -16,9 +16,11 @@ frontend::RuleTable<OpRule> TensorRules() {
           AttentionRules(),   SelectRules(),     QuantizedRules(), LogicRules()};
 }
 
-Executor::Executor(const TorchArchive* archive, ImportState* state, ExecutorLimits limits)
+Executor::Executor(const TorchArchive* archive, ImportState* state,
+                   const frontend::Plugins* plugins, ExecutorLimits limits)
     : archive_(archive),
       state_(state),
+      plugins_(plugins),
       limits_(limits),
       library_(archive, state->diagnostics),
       tensor_rules_(TensorRules()),

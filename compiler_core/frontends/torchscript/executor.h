@@ -9,6 +9,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
+#include "compiler_core/frontends/common/plugins.h"
 #include "compiler_core/frontends/common/rule_table.h"
 #include "compiler_core/frontends/torchscript/archive.h"
 #include "compiler_core/frontends/torchscript/code_library.h"
@@ -34,7 +35,9 @@ frontend::RuleTable<OpRule> TensorRules();
 // poison, and the run goes on. Recursion is bounded by ExecutorLimits::depth. Used once.
 class Executor {
  public:
-  Executor(const TorchArchive* archive, ImportState* state, ExecutorLimits limits = {});
+  // All outlive it.
+  Executor(const TorchArchive* archive, ImportState* state, const frontend::Plugins* plugins,
+           ExecutorLimits limits = {});
 
   // The root module.
   ScriptValue Root();
@@ -109,6 +112,16 @@ class Executor {
                   const std::vector<ScriptValue>& positional, Frame& frame, ScriptValue& value);
   bool CallOperator(const Expr& expr, absl::string_view name, std::vector<ScriptValue> positional,
                     const Named& named, Frame& frame, ScriptValue& value);
+  // The call of an operator that PLUGINS declare.
+  bool CallPlugin(const Expr& expr, const frontend::PluginOp& op,
+                  const std::vector<ScriptValue>& positional, const Named& named, Frame& frame,
+                  ScriptValue& value);
+  // Runs `apply` with the diagnostics of one call apart: where it fails they become those of a
+  // poison. False: the run ends.
+  bool RunApart(const Expr& expr, absl::string_view name, const std::vector<int64_t>& parents,
+                const std::function<bool()>& apply, ScriptValue& value);
+  // The call's node in the graph, by the module that calls.
+  std::string NodeNameOf(absl::string_view op, const Frame& frame);
   bool RunRule(const Expr& expr, const OpRule& rule, absl::string_view name,
                std::vector<ScriptValue> positional, const Named& named, Frame& frame,
                ScriptValue& value);
@@ -146,6 +159,7 @@ class Executor {
 
   const TorchArchive* archive_;
   ImportState* state_;
+  const frontend::Plugins* plugins_;
   ExecutorLimits limits_;
   CodeLibrary library_;
   const frontend::RuleTable<OpRule> tensor_rules_;

@@ -13,7 +13,7 @@ bool IsOwnZip(absl::string_view bytes) {
 
 absl::StatusOr<Graph> Import(const ModelFiles& files, const CompileOptions& options,
                              Diagnostics& diagnostics) {
-  return ImportTorchScript(files.model, options, diagnostics);
+  return ImportTorchScript(files.model, options, diagnostics, files.plugins);
 }
 
 }  // namespace
@@ -22,6 +22,6 @@ const FrontEnd kTorchScriptFrontEnd = {.sniff = IsOwnZip,
                                        .import = Import,
                                        .outline = OutlineTorchScript,
                                        .operators = ImportedTorchOps,
-                                       .has_plugins = false};
+                                       .has_plugins = true};
 
 }  // namespace npuc

@@ -62,13 +62,13 @@ class TorchImporter {
   // `plan`: what calls find in the attributes that they write; `unused`: states that nothing
   // depends on.
   TorchImporter(const TorchArchive* archive, const CompileOptions& options,
-                const AttributePlan& plan, const std::set<std::string>& unused, Graph* graph,
-                Diagnostics* diagnostics)
+                const frontend::Plugins& plugins, const AttributePlan& plan,
+                const std::set<std::string>& unused, Graph* graph, Diagnostics* diagnostics)
       : options_(options),
         graph_(graph),
         diagnostics_(diagnostics),
         state_(graph, diagnostics, options.model_name),
-        executor_(archive, &state_) {
+        executor_(archive, &state_, &plugins) {
     state_.core = FindCore(options.core);
     state_.keep_states = options.keep_states;
     state_.attributes.Begin(&plan, &unused);
@@ -317,10 +317,25 @@ class TorchImporter {
   bool too_many_ = false;
 };
 
+// TorchScript is code: it has operators, but no nodes with names that a subgraph could be found by.
+bool CheckPlugins(const frontend::Plugins& plugins, Diagnostics& diagnostics) {
+  for (const auto& op : plugins.subgraphs()) {
+    diagnostics.Add({.kind = DiagnosticKind::kConfigConflict,
+                     .message = absl::StrCat("operator '", Printable(op->op),
+                                             "' is a subgraph; TorchScript is code, which has no "
+                                             "nodes to find it by"),
+                     .file = op->file,
+                     .line = op->line,
+                     .fix = "declare operators, or export the model as ONNX"});
+  }
+  return plugins.subgraphs().empty();
+}
+
 // Runs forward until its attributes stay the same from call to call: each run begins with what the
 // last one left. A model that writes to none is done after one run.
-void ImportForward(const TorchArchive& archive, const CompileOptions& options, Graph* graph,
-                   Diagnostics* diagnostics) {
+void ImportForward(const TorchArchive& archive, const CompileOptions& options,
+                   const frontend::Plugins& plugins, Graph* graph, Diagnostics* diagnostics) {
+  if (!CheckPlugins(plugins, *diagnostics)) return;
   AttributePlan plan;
   std::set<std::string> unused;
   int64_t steps = 0;
@@ -328,7 +343,7 @@ void ImportForward(const TorchArchive& archive, const CompileOptions& options, G
     Graph made;
     made.set_name(graph->name());
     Diagnostics found;
-    TorchImporter importer(&archive, options, plan, unused, &made, &found);
+    TorchImporter importer(&archive, options, plugins, plan, unused, &made, &found);
     importer.Run();
     const bool is_settled = found.has_errors() || IsSamePlan(plan, importer.next_plan());
     std::set<std::string> further;
@@ -351,18 +366,21 @@ void ImportForward(const TorchArchive& archive, const CompileOptions& options, G
 }  // namespace pt
 
 absl::StatusOr<Graph> ImportTorchArchive(const pt::TorchArchive& archive,
-                                         const CompileOptions& options, Diagnostics& diagnostics) {
-  return frontend::RunImport(
-      "TorchScript", options, diagnostics,
-      [&](Graph* graph, Diagnostics* found) { pt::ImportForward(archive, options, graph, found); });
+                                         const CompileOptions& options, Diagnostics& diagnostics,
+                                         const frontend::Plugins& plugins) {
+  return frontend::RunImport("TorchScript", options, diagnostics,
+                             [&](Graph* graph, Diagnostics* found) {
+                               pt::ImportForward(archive, options, plugins, graph, found);
+                             });
 }
 
 absl::StatusOr<Graph> ImportTorchScript(absl::string_view model_bytes,
-                                        const CompileOptions& options, Diagnostics& diagnostics) {
+                                        const CompileOptions& options, Diagnostics& diagnostics,
+                                        const frontend::Plugins& plugins) {
   ASSIGN_OR_RETURN(
       const pt::TorchArchive archive,
       pt::ReadTorchArchive(model_bytes, options.model_name, pt::ArchiveLimits(), diagnostics));
-  return ImportTorchArchive(archive, options, diagnostics);
+  return ImportTorchArchive(archive, options, diagnostics, plugins);
 }
 
 std::vector<std::string> ImportedTorchOps() {

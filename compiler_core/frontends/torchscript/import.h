@@ -9,6 +9,7 @@
 #include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/frontends/common/outline.h"
+#include "compiler_core/frontends/common/plugins.h"
 #include "compiler_core/ir/graph/graph.h"
 
 namespace npuc {
@@ -26,10 +27,12 @@ struct TorchArchive;  // archive.h
 // the archive's line of code; the status is that of the first error. model_bytes is read during the
 // call only. Thread-safe.
 absl::StatusOr<Graph> ImportTorchScript(absl::string_view model_bytes,
-                                        const CompileOptions& options, Diagnostics& diagnostics);
+                                        const CompileOptions& options, Diagnostics& diagnostics,
+                                        const frontend::Plugins& plugins = {});
 // The same from an archive that is read already.
 absl::StatusOr<Graph> ImportTorchArchive(const pt::TorchArchive& archive,
-                                         const CompileOptions& options, Diagnostics& diagnostics);
+                                         const CompileOptions& options, Diagnostics& diagnostics,
+                                         const frontend::Plugins& plugins = {});
 
 // The functions of torch that are imported, sorted, without torch's private ones.
 std::vector<std::string> ImportedTorchOps();

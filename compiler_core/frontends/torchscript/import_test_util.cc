@@ -37,7 +37,7 @@ std::vector<float> ImportResult::Run(size_t index) const {
 }
 
 ImportResult ImportCode(const std::string& source, const std::vector<std::vector<int64_t>>& shapes,
-                        const CompileOptions& base) {
+                        const CompileOptions& base, absl::string_view plugins) {
   PickleBuilder data;
   data.BeginObject("Net").String("w").Tensor("Float", "0", 6, 0, {2, 3}, {1, 2});
   data.String("n").Int(3).String("training").Raw("\x89").String("sizes").Raw("](");
@@ -53,19 +53,25 @@ ImportResult ImportCode(const std::string& source, const std::vector<std::vector
   options.core = "GRUS";
   for (size_t i = 0; i < shapes.size(); ++i) options.inputs.push_back({absl::StrCat(i), shapes[i]});
   Diagnostics diagnostics;
-  absl::StatusOr<Graph> graph = ImportTorchScript(zip.Bytes(), options, diagnostics);
+  std::vector<std::shared_ptr<const frontend::PluginOp>> ops;
+  if (!plugins.empty() && !frontend::ReadPluginFile(plugins, "ops.yaml", ops, diagnostics)) {
+    return {diagnostics.ToStatus(), std::move(diagnostics)};
+  }
+  const auto declared =
+      frontend::Plugins::For("PT", std::move(ops), ImportedTorchOps(), diagnostics);
+  absl::StatusOr<Graph> graph = ImportTorchScript(zip.Bytes(), options, diagnostics, declared);
   return {std::move(graph), std::move(diagnostics)};
 }
 
 ImportResult ImportForward(const std::string& parameters, const std::string& body,
                            const std::vector<std::vector<int64_t>>& shapes,
-                           const CompileOptions& base) {
+                           const CompileOptions& base, absl::string_view plugins) {
   std::string source = absl::StrCat("class Net(Module):\n  w : Tensor\n  def forward(self",
                                     parameters.empty() ? "" : ", ", parameters, ") -> Tensor:\n");
   for (const absl::string_view line : absl::StrSplit(body, '\n')) {
     absl::StrAppend(&source, "    ", line, "\n");
   }
-  return ImportCode(source, shapes, base);
+  return ImportCode(source, shapes, base, plugins);
 }
 
 }  // namespace npuc::pt

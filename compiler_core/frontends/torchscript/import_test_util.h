@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/ir/graph/graph.h"
@@ -24,13 +25,13 @@ struct ImportResult {
 
 // Imports a module whose class is __torch__.Net with this source, of the attributes w (f32 [2,3],
 // 0 to 5 column by column), n (the int 3), sizes (the list [2, 3]) and training (False).
-// shapes[i] is that of input i.
+// shapes[i] is that of input i; `plugins` the text of a file of declarations.
 ImportResult ImportCode(const std::string& source, const std::vector<std::vector<int64_t>>& shapes,
-                        const CompileOptions& base = {});
+                        const CompileOptions& base = {}, absl::string_view plugins = "");
 // The same with a forward(self, PARAMETERS) of this body; each line of it gets its indentation.
 ImportResult ImportForward(const std::string& parameters, const std::string& body,
                            const std::vector<std::vector<int64_t>>& shapes,
-                           const CompileOptions& base = {});
+                           const CompileOptions& base = {}, absl::string_view plugins = "");
 
 }  // namespace npuc::pt
 
