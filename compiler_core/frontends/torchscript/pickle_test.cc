@@ -163,7 +163,7 @@ TEST(PickleTest, ForeignInstructionsAreRefusedByName) {
   // INST, OBJ, BINPERSID's text form, EXT1, FRAME, STACK_GLOBAL, POP, INT, UNICODE, LONG4 ...
   for (const char op : std::string("ioP\x82\x95\x93"
                                    "0IV\x8bLSTU12lgpd")) {
-    EXPECT_THAT(Refusal(PickleBuilder().Raw("N").Raw(std::string(1, op)).Raw("N")),
+    EXPECT_THAT(Refusal(PickleBuilder().Raw("N").Raw(std::string(1, op)).Raw("NNNNNNNN")),
                 HasSubstr("NPUC1134"))
         << op;
   }

@@ -1,50 +1,10 @@
 #include "compiler_core/frontends/torchscript/unpickler.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "absl/strings/str_cat.h"
 
 namespace npuc::pt {
-namespace {
-
-enum Opcode : uint8_t {
-  kProto = 0x80,
-  kStop = '.',
-  kMark = '(',
-  kNone = 'N',
-  kNewTrue = 0x88,
-  kNewFalse = 0x89,
-  kBinInt = 'J',
-  kBinInt1 = 'K',
-  kBinInt2 = 'M',
-  kLong1 = 0x8a,
-  kBinFloat = 'G',
-  kBinUnicode = 'X',
-  kEmptyTuple = ')',
-  kTuple = 't',
-  kTuple1 = 0x85,
-  kTuple2 = 0x86,
-  kTuple3 = 0x87,
-  kEmptyList = ']',
-  kAppend = 'a',
-  kAppends = 'e',
-  kEmptyDict = '}',
-  kSetItem = 's',
-  kSetItems = 'u',
-  kBinPut = 'q',
-  kLongBinPut = 'r',
-  kBinGet = 'h',
-  kLongBinGet = 'j',
-  kGlobal = 'c',
-  kNewObj = 0x81,
-  kBuild = 'b',
-  kReduce = 'R',
-  kBinPersId = 'Q',
-};
-
-}  // namespace
-
 absl::string_view NameOf(PickleItem::Tag tag) {
   switch (tag) {
     case PickleItem::kEmpty:
@@ -83,37 +43,6 @@ bool Unpickler::OverLimit(absl::string_view what, int64_t limit) {
               "compile a smaller model");
 }
 
-bool Unpickler::Read(size_t count, absl::string_view& out) {
-  if (count > bytes_.size() - at_) {
-    return Malformed(absl::StrCat("the pickle ends inside an instruction: ", count,
-                                  " bytes are needed and ", bytes_.size() - at_, " are left"));
-  }
-  out = bytes_.substr(at_, count);
-  at_ += count;
-  return true;
-}
-
-bool Unpickler::ReadNumber(size_t bytes, uint64_t& out) {
-  absl::string_view raw;
-  if (!Read(bytes, raw)) return false;
-  out = 0;
-  for (size_t i = bytes; i-- > 0;) out = out << 8 | static_cast<uint8_t>(raw[i]);
-  return true;
-}
-
-bool Unpickler::ReadLine(absl::string_view& out) {
-  constexpr size_t kMaxLine = 512;
-  const absl::string_view rest = bytes_.substr(at_, kMaxLine + 1);
-  const size_t end = rest.find('\n');
-  if (end == absl::string_view::npos) {
-    return Malformed(absl::StrCat("a module or class name does not end within ", kMaxLine,
-                                  " bytes, the most that is allowed"));
-  }
-  out = rest.substr(0, end);
-  at_ += end + 1;
-  return true;
-}
-
 bool Unpickler::Push(Item item) {
   if (static_cast<int64_t>(stack_.size() + marks_.size()) >= limits_.stack) {
     return OverLimit("values and marks on its stack", limits_.stack);
@@ -150,25 +79,27 @@ bool Unpickler::PopToMark(size_t& start) {
   return true;
 }
 
-bool Unpickler::Put(uint64_t index) {
+bool Unpickler::Put(int64_t index) {
   const size_t floor = marks_.empty() ? 0 : marks_.back();
   if (stack_.size() <= floor) return Malformed("a value is to be remembered and there is none");
-  if (index >= static_cast<uint64_t>(limits_.memo)) {
+  if (index >= limits_.memo) {
     return Fail(DiagnosticKind::kTorchArchiveLimit,
                 absl::StrCat("a value is remembered under number ", index,
                              "; allowed are numbers below ", limits_.memo),
                 "compile a smaller model");
   }
-  if (index >= memo_.size()) memo_.resize(static_cast<size_t>(index) + 1);
-  memo_[static_cast<size_t>(index)] = stack_.back();
+  const auto place = static_cast<size_t>(index);
+  if (place >= memo_.size()) memo_.resize(place + 1);
+  memo_[place] = stack_.back();
   return true;
 }
 
-bool Unpickler::Get(uint64_t index) {
-  if (index >= memo_.size() || memo_[static_cast<size_t>(index)].tag == Item::kEmpty) {
+bool Unpickler::Get(int64_t index) {
+  const auto place = static_cast<size_t>(index);
+  if (place >= memo_.size() || memo_[place].tag == Item::kEmpty) {
     return Malformed(absl::StrCat("value number ", index, " is used but was never remembered"));
   }
-  return Push(memo_[static_cast<size_t>(index)]);
+  return Push(memo_[place]);
 }
 
 bool Unpickler::Charge(size_t items) {
@@ -228,15 +159,16 @@ bool Unpickler::PushSequence(PyKind kind, size_t start) {
   return PushLast(kind, values_.sequences_.size());
 }
 
-bool Unpickler::Step(uint8_t opcode) {
+bool Unpickler::Step(const Instruction& code) {
   if (++steps_ > limits_.steps) return OverLimit("instructions", limits_.steps);
   bool known = true;
-  if (!ScalarStep(opcode, known)) return false;
+  if (!ScalarStep(code, known)) return false;
   if (known) return true;
-  if (!ContainerStep(opcode, known)) return false;
+  if (!ContainerStep(code.opcode, known)) return false;
   if (known) return true;
-  if (!CallStep(opcode, known)) return false;
+  if (!CallStep(code, known)) return false;
   if (known) return true;
+  const uint8_t opcode = code.opcode;
   const std::string name = opcode > 0x20 && opcode < 0x7f
                                ? absl::StrCat("'", std::string(1, static_cast<char>(opcode)), "'")
                                : absl::StrCat("0x", absl::Hex(opcode, absl::kZeroPad2));
@@ -245,64 +177,33 @@ bool Unpickler::Step(uint8_t opcode) {
                            "; allowed are those that torch.jit.save writes"));
 }
 
-bool Unpickler::IntegerStep(uint8_t opcode) {
-  uint64_t number = 0;
-  switch (opcode) {
-    case kBinInt1:
-      return ReadNumber(1, number) && PushInteger(static_cast<int64_t>(number));
-    case kBinInt2:
-      return ReadNumber(2, number) && PushInteger(static_cast<int64_t>(number));
-    case kBinInt:
-      return ReadNumber(4, number) && PushInteger(static_cast<int32_t>(number));
-    default:
-      break;
-  }
-  // LONG1: two's complement in as many bytes as are said.
-  uint64_t length = 0;
-  if (!ReadNumber(1, length)) return false;
-  if (length > 8) {
-    return Malformed(absl::StrCat("an int has ", length, " bytes; allowed are at most 8"));
-  }
-  if (!ReadNumber(static_cast<size_t>(length), number)) return false;
-  if (length > 0 && length < 8 && (number >> (8 * length - 1)) != 0) {
-    number |= ~uint64_t{0} << (8 * length);
-  }
-  return PushInteger(static_cast<int64_t>(number));
-}
-
-bool Unpickler::ScalarStep(uint8_t opcode, bool& known) {
+bool Unpickler::ScalarStep(const Instruction& code, bool& known) {
   known = true;
   PyValues::Value value;
-  uint64_t number = 0;
-  absl::string_view text;
-  switch (opcode) {
-    case kNone:
+  switch (code.opcode) {
+    case pickle::kNone:
       return PushNew(value);
-    case kNewTrue:
-    case kNewFalse:
+    case pickle::kTrue:
+    case pickle::kFalse:
       value.kind = PyKind::kBool;
-      value.integer = opcode == kNewTrue ? 1 : 0;
+      value.integer = code.opcode == pickle::kTrue ? 1 : 0;
       return PushNew(value);
-    case kBinInt:
-    case kBinInt1:
-    case kBinInt2:
-    case kLong1:
-      return IntegerStep(opcode);
-    case kBinFloat:
-      if (!Read(8, text)) return false;
-      for (const char c : text) number = number << 8 | static_cast<uint8_t>(c);
+    case pickle::kInt:
+    case pickle::kInt1:
+    case pickle::kInt2:
+    case pickle::kLong1:
+      return PushInteger(code.integer);
+    case pickle::kFloat:
       value.kind = PyKind::kDouble;
-      value.real = std::bit_cast<double>(number);
+      value.real = code.real;
       return PushNew(value);
-    case kBinUnicode:
-      return ReadNumber(4, number) && Read(static_cast<size_t>(number), text) &&
-             PushString(text, PyKind::kString);
-    case kProto:
-      if (!ReadNumber(1, number)) return false;
-      if (opcode_at_ == 0 && number == 2) return true;
-      return Malformed(absl::StrCat("the pickle states protocol ", number, " at byte ", opcode_at_,
-                                    "; allowed is 2 at byte 0"));
-    case kStop:
+    case pickle::kText4:
+      return PushString(code.text, PyKind::kString);
+    case pickle::kProto:
+      if (opcode_at_ == 0 && code.integer == 2) return true;
+      return Malformed(absl::StrCat("the pickle states protocol ", code.integer, " at byte ",
+                                    opcode_at_, "; allowed is 2 at byte 0"));
+    case pickle::kStop:
       stopped_ = true;
       return true;
     default:
@@ -316,37 +217,37 @@ bool Unpickler::ContainerStep(uint8_t opcode, bool& known) {
   size_t start = stack_.size();
   const size_t floor = marks_.empty() ? 0 : marks_.back();
   switch (opcode) {
-    case kMark:
+    case pickle::kMark:
       if (static_cast<int64_t>(stack_.size() + marks_.size()) >= limits_.stack) {
         return OverLimit("values and marks on its stack", limits_.stack);
       }
       marks_.push_back(stack_.size());
       return true;
-    case kEmptyTuple:
+    case pickle::kEmptyTuple:
       return PushSequence(PyKind::kTuple, start);
-    case kEmptyList:
+    case pickle::kEmptyList:
       return PushSequence(PyKind::kList, start);
-    case kTuple1:
-    case kTuple2:
-    case kTuple3: {
-      const size_t count = static_cast<size_t>(opcode - kTuple1) + 1;
+    case pickle::kTuple1:
+    case pickle::kTuple2:
+    case pickle::kTuple3: {
+      const size_t count = static_cast<size_t>(opcode - pickle::kTuple1) + 1;
       if (start - floor < count) return Malformed("a tuple takes more values than there are");
       return PushSequence(PyKind::kTuple, start - count);
     }
-    case kTuple:
+    case pickle::kTuple:
       return PopToMark(start) && PushSequence(PyKind::kTuple, start);
-    case kAppend:
+    case pickle::kAppend:
       if (start - floor < 2) return Malformed("a value is appended and there is no list");
       return Append(start - 1);
-    case kAppends:
+    case pickle::kAppends:
       return PopToMark(start) && Append(start);
-    case kEmptyDict:
+    case pickle::kEmptyDict:
       values_.dicts_.emplace_back();
       return PushLast(PyKind::kDict, values_.dicts_.size());
-    case kSetItem:
+    case pickle::kSetItem:
       if (start - floor < 3) return Malformed("an item is set and there is no dict");
       return SetItems(start - 2);
-    case kSetItems:
+    case pickle::kSetItems:
       return PopToMark(start) && SetItems(start);
     default:
       known = false;
@@ -395,27 +296,24 @@ bool Unpickler::SetItems(size_t start) {
   return true;
 }
 
-bool Unpickler::CallStep(uint8_t opcode, bool& known) {
+bool Unpickler::CallStep(const Instruction& code, bool& known) {
   known = true;
-  uint64_t number = 0;
-  switch (opcode) {
-    case kBinPut:
-      return ReadNumber(1, number) && Put(number);
-    case kLongBinPut:
-      return ReadNumber(4, number) && Put(number);
-    case kBinGet:
-      return ReadNumber(1, number) && Get(number);
-    case kLongBinGet:
-      return ReadNumber(4, number) && Get(number);
-    case kGlobal:
-      return ReadGlobal();
-    case kNewObj:
+  switch (code.opcode) {
+    case pickle::kPut1:
+    case pickle::kPut4:
+      return Put(code.integer);
+    case pickle::kGet1:
+    case pickle::kGet4:
+      return Get(code.integer);
+    case pickle::kGlobal:
+      return PushGlobal(code.text, code.name);
+    case pickle::kNewObject:
       return NewObject();
-    case kBuild:
+    case pickle::kBuild:
       return Build();
-    case kReduce:
+    case pickle::kReduce:
       return Reduce();
-    case kBinPersId:
+    case pickle::kPersistentId:
       return PersistentId();
     default:
       known = false;
@@ -494,18 +392,24 @@ bool Unpickler::CheckNesting(PyId root) {
 }
 
 PyId Unpickler::Run() {
+  Instruction code;
   while (!stopped_) {
-    opcode_at_ = at_;
-    if (at_ == bytes_.size()) {
+    if (code_.at_end()) {
+      opcode_at_ = code_.size();
       Malformed("the pickle ends without its STOP instruction");
       return PyId();
     }
-    const auto opcode = static_cast<uint8_t>(bytes_[at_++]);
-    if (opcode_at_ == 0 && opcode != kProto) {
+    const absl::Status read = code_.Next(code);
+    opcode_at_ = code.at;
+    if (opcode_at_ == 0 && code.opcode != pickle::kProto) {
       Malformed("the entry does not begin as a pickle of protocol 2");
       return PyId();
     }
-    if (!Step(opcode)) return PyId();
+    if (!read.ok()) {
+      Malformed(std::string(read.message()));
+      return PyId();
+    }
+    if (!Step(code)) return PyId();
   }
   PyId root;
   if (!marks_.empty() || stack_.size() != 1) {

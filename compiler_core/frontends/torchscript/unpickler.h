@@ -10,10 +10,12 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/base/pickle_code.h"
 #include "compiler_core/frontends/torchscript/pickle.h"
 
 // The restricted unpickler behind Unpickle (pickle.h): a machine of a stack, a memo and a few dozen
-// opcodes (unpickler.cc), and the functions that a pickle may call (unpickler_calls.cc).
+// instructions (unpickler.cc; base/pickle_code.h reads them), and the functions that a pickle may
+// call (unpickler_calls.cc).
 
 namespace npuc::pt {
 
@@ -56,7 +58,7 @@ class Unpickler {
   Unpickler(absl::string_view bytes, absl::string_view file, absl::string_view entry,
             absl::string_view storage_folder, const PickleLimits& limits, PyValues& values,
             Diagnostics& diagnostics)
-      : bytes_(bytes),
+      : code_(bytes),
         file_(file),
         entry_(entry),
         storage_folder_(storage_folder),
@@ -70,15 +72,11 @@ class Unpickler {
  private:
   using Item = PickleItem;
   using Global = PickleGlobal;
+  using Instruction = pickle::Instruction;
 
   bool Fail(DiagnosticKind kind, const std::string& message, std::string fix = kSaveAgain);
   bool Malformed(const std::string& message);
   bool OverLimit(absl::string_view what, int64_t limit);
-
-  // Input.
-  bool Read(size_t count, absl::string_view& out);
-  bool ReadNumber(size_t bytes, uint64_t& out);  // little-endian, unsigned
-  bool ReadLine(absl::string_view& out);
 
   // Stack and memo.
   bool Push(Item item);
@@ -87,8 +85,8 @@ class Unpickler {
   bool PopValue(absl::string_view what, PyId& id);
   bool AsValue(const Item& item, absl::string_view what, PyId& id);
   bool PopToMark(size_t& start);  // the items above the topmost mark begin at `start`
-  bool Put(uint64_t index);
-  bool Get(uint64_t index);
+  bool Put(int64_t index);
+  bool Get(int64_t index);
 
   // New values.
   bool Charge(size_t items);        // counts what values hold against the limit on values
@@ -100,14 +98,13 @@ class Unpickler {
   bool PushSequence(PyKind kind, size_t start);
 
   // Opcodes, in groups. Each sets `known` to whether the opcode is of its group.
-  bool Step(uint8_t opcode);
-  bool ScalarStep(uint8_t opcode, bool& known);
-  bool IntegerStep(uint8_t opcode);
+  bool Step(const Instruction& code);
+  bool ScalarStep(const Instruction& code, bool& known);
   bool ContainerStep(uint8_t opcode, bool& known);
-  bool CallStep(uint8_t opcode, bool& known);
+  bool CallStep(const Instruction& code, bool& known);
   bool Append(size_t start);
   bool SetItems(size_t start);
-  bool ReadGlobal();
+  bool PushGlobal(absl::string_view module, absl::string_view name);
   bool PushClass(absl::string_view name);
   bool PushTorchConstant(absl::string_view name, bool& known);
   bool RefuseGlobal(absl::string_view name);
@@ -127,7 +124,7 @@ class Unpickler {
   bool CheckNesting(PyId root);
   void Children(PyId id, std::vector<PyId>& out) const;
 
-  absl::string_view bytes_;
+  pickle::CodeReader code_;
   std::string file_;
   std::string entry_;
   std::string storage_folder_;
@@ -136,7 +133,6 @@ class Unpickler {
   const size_t first_storage_;
   Diagnostics& diagnostics_;
 
-  size_t at_ = 0;         // of the next byte
   size_t opcode_at_ = 0;  // of the opcode that runs
   bool stopped_ = false;
   int64_t steps_ = 0;

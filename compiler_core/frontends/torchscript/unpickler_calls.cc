@@ -68,10 +68,7 @@ bool IsQualifiedName(absl::string_view name) {
 
 }  // namespace
 
-bool Unpickler::ReadGlobal() {
-  absl::string_view module;
-  absl::string_view name;
-  if (!ReadLine(module) || !ReadLine(name)) return false;
+bool Unpickler::PushGlobal(absl::string_view module, absl::string_view name) {
   const std::string full = absl::StrCat(module, ".", name);
   if (module == "__torch__" || absl::StartsWith(module, "__torch__.")) return PushClass(full);
   for (const NamedGlobal& known : kGlobals) {

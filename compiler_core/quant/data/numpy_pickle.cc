@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/base/pickle_code.h"
 #include "compiler_core/base/status.h"
 
 namespace npuc {
@@ -14,51 +15,6 @@ namespace {
 
 using PickleKind = PickleNode::Kind;
 using PickleId = PickleTree::Id;
-
-// Source: Python's pickletools; protocols 2 to 5.
-struct PickleOpcodes {
-  enum Opcode : uint8_t {
-    kProto = 0x80,
-    kFrame = 0x95,
-    kStop = '.',
-    kMark = '(',
-    kNone = 'N',
-    kTrue = 0x88,
-    kFalse = 0x89,
-    kInt = 'J',
-    kInt1 = 'K',
-    kInt2 = 'M',
-    kLong1 = 0x8a,
-    kFloat = 'G',
-    kBytes1 = 'C',
-    kBytes4 = 'B',
-    kBytes8 = 0x8e,
-    kByteArray8 = 0x96,
-    kText1 = 0x8c,
-    kText4 = 'X',
-    kText8 = 0x8d,
-    kEmptyTuple = ')',
-    kTuple = 't',
-    kTuple1 = 0x85,
-    kTuple2 = 0x86,
-    kTuple3 = 0x87,
-    kEmptyList = ']',
-    kAppend = 'a',
-    kAppends = 'e',
-    kEmptyDict = '}',
-    kSetItem = 's',
-    kSetItems = 'u',
-    kPut1 = 'q',
-    kPut4 = 'r',
-    kMemoize = 0x94,
-    kGet1 = 'h',
-    kGet4 = 'j',
-    kGlobal = 'c',
-    kStackGlobal = 0x93,
-    kReduce = 'R',
-    kBuild = 'b',
-  };
-};
 
 enum class PickleFunction : int32_t { kArrayClass, kTypeClass, kReconstruct, kScalar, kFromBuffer };
 constexpr struct {
@@ -90,17 +46,16 @@ constexpr size_t kMostPickleArrays = size_t{1} << 18;
 constexpr size_t kMostPickleMarks = 1024;
 
 // Runs one pickle: a stack of ids, marks in it, and a memo.
-class PickleReader : private PickleOpcodes {
+class PickleReader {
  public:
-  explicit PickleReader(absl::string_view bytes) : bytes_(bytes) {}
+  explicit PickleReader(absl::string_view bytes) : code_(bytes) {}
 
   absl::StatusOr<PickleTree> Run() {
     while (true) {
-      opcode_at_ = at_;
-      ASSIGN_OR_RETURN(const absl::string_view byte, Read(1));
-      const auto opcode = static_cast<uint8_t>(byte[0]);
-      if (opcode == kStop) break;
-      RETURN_IF_ERROR(Step(opcode));
+      const absl::Status read = code_.Next(now_);
+      if (!read.ok()) return Wrong(read.message());
+      if (now_.opcode == pickle::kStop) break;
+      RETURN_IF_ERROR(Step());
       if (tree_.nodes.size() > kMostPickleValues || memo_.size() > kMostPickleValues ||
           tree_.arrays.size() > kMostPickleArrays || marks_.size() > kMostPickleMarks) {
         return Wrong(absl::StrCat("it has more than ", kMostPickleValues, " values, ",
@@ -118,32 +73,7 @@ class PickleReader : private PickleOpcodes {
  private:
   absl::Status Wrong(absl::string_view what) const {
     return absl::InvalidArgumentError(
-        absl::StrCat("not a usable pickle, byte ", opcode_at_, ": ", what));
-  }
-
-  absl::StatusOr<absl::string_view> Read(uint64_t count) {
-    if (count > bytes_.size() - at_) return Wrong("it ends within an instruction");
-    const absl::string_view read = bytes_.substr(at_, count);
-    at_ += count;
-    return read;
-  }
-
-  // Little-endian.
-  absl::StatusOr<uint64_t> ReadNumber(size_t count) {
-    ASSIGN_OR_RETURN(const absl::string_view bytes, Read(count));
-    uint64_t number = 0;
-    for (size_t i = 0; i < count; ++i) {
-      number |= static_cast<uint64_t>(static_cast<uint8_t>(bytes[i])) << (8 * i);
-    }
-    return number;
-  }
-
-  absl::StatusOr<absl::string_view> ReadLine() {
-    const size_t end = bytes_.find('\n', at_);
-    if (end == absl::string_view::npos) return Wrong("it ends within a name");
-    ASSIGN_OR_RETURN(const absl::string_view line, Read(end - at_));
-    ++at_;
-    return line;
+        absl::StrCat("not a usable pickle, byte ", now_.at, ": ", what));
   }
 
   absl::Status Push(PickleId id) {
@@ -217,113 +147,78 @@ class PickleReader : private PickleOpcodes {
     return absl::OkStatus();
   }
 
-  absl::Status Step(uint8_t opcode) {
-    switch (opcode) {
-      case kProto:
-      case kFrame:
-        return ReadNumber(opcode == kProto ? 1 : 8).status();
-      case kMark:
+  absl::Status Step() {
+    switch (now_.opcode) {
+      case pickle::kProto:
+      case pickle::kFrame:
+        return absl::OkStatus();
+      case pickle::kMark:
         marks_.push_back(stack_.size());
         return absl::OkStatus();
-      case kNone:
+      case pickle::kNone:
         return PushNode({});
-      case kTrue:
-      case kFalse:
-        return PushNumber(opcode == kTrue ? 1 : 0);
-      case kInt:
-      case kInt1:
-      case kInt2:
-      case kLong1:
-      case kFloat:
-        return NumberStep(opcode);
-      case kBytes1:
-      case kText1:
-        return TextStep(1);
-      case kBytes4:
-      case kText4:
-        return TextStep(4);
-      case kBytes8:
-      case kByteArray8:
-      case kText8:
-        return TextStep(8);
-      case kPut1:
-      case kPut4:
-      case kMemoize:
-      case kGet1:
-      case kGet4:
-        return MemoStep(opcode);
+      case pickle::kTrue:
+      case pickle::kFalse:
+        return PushNumber(now_.opcode == pickle::kTrue ? 1 : 0);
+      case pickle::kInt:
+      case pickle::kInt1:
+      case pickle::kInt2:
+      case pickle::kLong1:
+        return PushNumber(static_cast<double>(now_.integer));
+      case pickle::kFloat:
+        return PushNumber(now_.real);
+      case pickle::kBytes1:
+      case pickle::kText1:
+      case pickle::kBytes4:
+      case pickle::kText4:
+      case pickle::kBytes8:
+      case pickle::kByteArray8:
+      case pickle::kText8:
+        return PushText(now_.text);
+      case pickle::kMemoize:
+        return Put(memo_.size());
+      case pickle::kPut1:
+      case pickle::kPut4:
+        return Put(static_cast<uint64_t>(now_.integer));
+      case pickle::kGet1:
+      case pickle::kGet4:
+        return Get(static_cast<uint64_t>(now_.integer));
       default:
-        return ContainerStep(opcode);
+        return ContainerStep(now_.opcode);
     }
-  }
-
-  absl::Status NumberStep(uint8_t opcode) {
-    if (opcode == kFloat) {
-      ASSIGN_OR_RETURN(const absl::string_view bytes, Read(8));
-      uint64_t bits = 0;
-      for (const char byte : bytes) bits = bits << 8 | static_cast<uint8_t>(byte);
-      double number = 0;
-      std::memcpy(&number, &bits, sizeof(number));
-      return PushNumber(number);
-    }
-    if (opcode == kLong1) {
-      ASSIGN_OR_RETURN(const uint64_t count, ReadNumber(1));
-      if (count > 8) return Wrong("an integer has more than 64 bits");
-      ASSIGN_OR_RETURN(uint64_t bits, ReadNumber(count));
-      const size_t unused = 64 - 8 * count;  // the sign is the topmost bit
-      if (count > 0) bits = static_cast<uint64_t>(static_cast<int64_t>(bits << unused) >> unused);
-      return PushNumber(static_cast<double>(static_cast<int64_t>(bits)));
-    }
-    const size_t count = opcode == kInt ? 4 : opcode == kInt2 ? 2 : 1;
-    ASSIGN_OR_RETURN(const uint64_t bits, ReadNumber(count));
-    return PushNumber(opcode == kInt ? static_cast<int32_t>(bits) : static_cast<double>(bits));
-  }
-
-  absl::Status TextStep(size_t length_bytes) {
-    ASSIGN_OR_RETURN(const uint64_t length, ReadNumber(length_bytes));
-    ASSIGN_OR_RETURN(const absl::string_view text, Read(length));
-    return PushText(text);
-  }
-
-  absl::Status MemoStep(uint8_t opcode) {
-    if (opcode == kMemoize) return Put(memo_.size());
-    ASSIGN_OR_RETURN(const uint64_t index, ReadNumber(opcode == kPut1 || opcode == kGet1 ? 1 : 4));
-    return opcode == kPut1 || opcode == kPut4 ? Put(index) : Get(index);
   }
 
   absl::Status ContainerStep(uint8_t opcode) {
     switch (opcode) {
-      case kEmptyTuple:
-      case kEmptyList:
+      case pickle::kEmptyTuple:
+      case pickle::kEmptyList:
         return PushList(PickleKind::kList, {});
-      case kEmptyDict:
+      case pickle::kEmptyDict:
         return PushList(PickleKind::kDict, {});
-      case kTuple1:
-      case kTuple2:
-      case kTuple3: {
-        ASSIGN_OR_RETURN(std::vector<PickleId> items, PopCount(opcode - kTuple1 + 1));
+      case pickle::kTuple1:
+      case pickle::kTuple2:
+      case pickle::kTuple3: {
+        ASSIGN_OR_RETURN(std::vector<PickleId> items, PopCount(opcode - pickle::kTuple1 + 1));
         return PushList(PickleKind::kList, std::move(items));
       }
-      case kTuple: {
+      case pickle::kTuple: {
         ASSIGN_OR_RETURN(std::vector<PickleId> items, PopToMark());
         return PushList(PickleKind::kList, std::move(items));
       }
-      case kAppend:
-      case kSetItem: {
-        ASSIGN_OR_RETURN(const std::vector<PickleId> items, PopCount(opcode == kAppend ? 1 : 2));
-        return Extend(opcode == kAppend ? PickleKind::kList : PickleKind::kDict, items);
+      case pickle::kAppend:
+      case pickle::kSetItem: {
+        ASSIGN_OR_RETURN(const std::vector<PickleId> items,
+                         PopCount(opcode == pickle::kAppend ? 1 : 2));
+        return Extend(opcode == pickle::kAppend ? PickleKind::kList : PickleKind::kDict, items);
       }
-      case kAppends:
-      case kSetItems: {
+      case pickle::kAppends:
+      case pickle::kSetItems: {
         ASSIGN_OR_RETURN(const std::vector<PickleId> items, PopToMark());
-        return Extend(opcode == kAppends ? PickleKind::kList : PickleKind::kDict, items);
+        return Extend(opcode == pickle::kAppends ? PickleKind::kList : PickleKind::kDict, items);
       }
-      case kGlobal: {
-        ASSIGN_OR_RETURN(const absl::string_view module, ReadLine());
-        ASSIGN_OR_RETURN(const absl::string_view name, ReadLine());
-        return PushFunction(absl::StrCat(module, " ", name));
-      }
-      case kStackGlobal: {
+      case pickle::kGlobal:
+        return PushFunction(absl::StrCat(now_.text, " ", now_.name));
+      case pickle::kStackGlobal: {
         ASSIGN_OR_RETURN(const std::vector<PickleId> names, PopCount(2));
         if (tree_.kind(names[0]) != PickleKind::kText ||
             tree_.kind(names[1]) != PickleKind::kText) {
@@ -331,11 +226,11 @@ class PickleReader : private PickleOpcodes {
         }
         return PushFunction(absl::StrCat(tree_.text(names[0]), " ", tree_.text(names[1])));
       }
-      case kReduce: {
+      case pickle::kReduce: {
         ASSIGN_OR_RETURN(const std::vector<PickleId> call, PopCount(2));
         return Call(call[0], call[1]);
       }
-      case kBuild: {
+      case pickle::kBuild: {
         ASSIGN_OR_RETURN(const std::vector<PickleId> build, PopCount(2));
         return Build(build[0], build[1]);
       }
@@ -398,11 +293,11 @@ class PickleReader : private PickleOpcodes {
     int64_t count = 1;
     for (const PickleId item : tree_.items(id)) {
       const double size = tree_.kind(item) == PickleKind::kNumber ? tree_.number(item) : -1;
-      if (!(size >= 0 && size <= static_cast<double>(bytes_.size()))) {
+      if (!(size >= 0 && size <= static_cast<double>(code_.size()))) {
         return Wrong("a dimension is no number, or beyond the file's size");
       }
       shape.push_back(static_cast<int64_t>(size));
-      if (shape.back() > 0 && count > static_cast<int64_t>(bytes_.size()) / shape.back()) {
+      if (shape.back() > 0 && count > static_cast<int64_t>(code_.size()) / shape.back()) {
         return Wrong("an array is beyond the file's size");
       }
       count *= std::max<int64_t>(shape.back(), 1);
@@ -421,7 +316,7 @@ class PickleReader : private PickleOpcodes {
       return Wrong("an array's bytes do not fit its shape");
     }
     held_bytes_ += array.bytes.size();
-    if (held_bytes_ > 2 * bytes_.size()) return Wrong("its arrays share their bytes");
+    if (held_bytes_ > 2 * code_.size()) return Wrong("its arrays share their bytes");
     return array;
   }
   absl::Status PushElements(PickleId type, std::vector<int64_t> shape, PickleId bytes) {
@@ -463,9 +358,8 @@ class PickleReader : private PickleOpcodes {
     return Push(target);
   }
 
-  absl::string_view bytes_;
-  size_t at_ = 0;
-  size_t opcode_at_ = 0;
+  pickle::CodeReader code_;
+  pickle::Instruction now_;
   size_t held_bytes_ = 0;
   std::vector<PickleId> stack_;
   std::vector<size_t> marks_;
