@@ -133,6 +133,26 @@ export async function listJobs(filter: Partial<Filter>, pageSize: number, pageTo
   const page = await get<{ jobs?: Job[]; nextPageToken?: string; totals?: Totals }>(`/v1/jobs?${query}`);
   return { jobs: page.jobs ?? [], next: page.nextPageToken ?? "", totals: page.totals };
 }
+/** What an operator does: AdminService. */
+export interface DispatchState { paused?: boolean; reason?: string; by?: string; since?: string }
+export interface TenantState {
+  name: string; weight?: number; queuedJobs?: string; runningJobs?: string; maxQueuedJobs?: string; maxRunningJobs?: string; maxJobBytes?: string;
+  maxStoredBytes?: string; maxResultBytes?: string; maxUploadRate?: string; maxCallRate?: string;
+}
+export interface Usage {
+  day: string; tenant: string; jobs?: string; succeeded?: string; failed?: string; cacheHits?: string;
+  processorSeconds?: number; uploadedBytes?: string; downloadedBytes?: string;
+}
+const bodyOf = ({ states, tenants, labels, text }: Partial<Filter>) => ({ states: states?.map((state) => `JOB_STATE_${state}`), tenants, labels, text });
+export const listTenants = () => get<{ tenants?: TenantState[]; dispatch?: DispatchState }>("/v1/admin/tenants");
+export const getUsage = async (fromDay: string) => (await get<{ usage?: Usage[] }>(`/v1/usage?fromDay=${fromDay}`)).usage ?? [];
+export const setDispatch = (paused: boolean, reason: string) => post<{ state?: DispatchState }>("/v1/admin/dispatch", { paused, reason });
+/** At most 1000 of those that match. */
+export const cancelJobs = (filter: Partial<Filter>, reason: string) =>
+  post<{ cancelled?: string; hasMore?: boolean }>("/v1/admin/jobs:cancel", { filter: bodyOf(filter), reason });
+export const requeueJobs = (filter: Partial<Filter>, pageToken: string) =>
+  post<{ requeued?: string; alreadyRequeued?: string; failures?: { jobId: string; message: string }[]; nextPageToken?: string }>(
+    "/v1/admin/jobs:requeue", { filter: { ...bodyOf(filter), pageToken } });
 /** Who calls, and what that one may do. */
 export interface Caller { identity?: string; tenant?: string; rights?: string[] }
 export const getCaller = () => get<Caller>("/v1/caller");

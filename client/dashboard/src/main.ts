@@ -1,6 +1,7 @@
 // The frame around the pages: which one the address names, its refresh, health, and the token.
 import "../report/views.css";
 import "./style.css";
+import { admin } from "./admin";
 import { ApiError, getCaller, getHealth, getServer, reasonsOf, token } from "./api";
 import { compare } from "./compare";
 import { cores } from "./cores";
@@ -18,13 +19,15 @@ const PAGES: [string, string][] = [["#/", "Overview"], ["#/jobs", "Jobs"], ["#/t
 const main = document.getElementById("main")!;
 const dot = h("span", { class: "dot", "aria-hidden": "true" });
 const health = h("span", {}, "asking the server");
+/** For those alone that may use it. */
+const operate = h("a", { href: "#/admin", hidden: true }, "Operate");
 const who = h("div", { class: "who", hidden: true });
 let view: View | undefined;
 let timer = 0;
 let shown = 0;
 
 function frame() {
-  const nav = h("nav", { "aria-label": "Pages" }, ...PAGES.map(([hash, name]) => h("a", { href: hash }, name)));
+  const nav = h("nav", { "aria-label": "Pages" }, ...PAGES.map(([hash, name]) => h("a", { href: hash }, name)), operate);
   document.getElementById("top")!.append(h("div", { class: "bar" }, h("a", { class: "brand", href: "#/" }, "npuc"), nav,
     who, h("div", { class: "health", role: "status" }, dot, health)));
 }
@@ -36,6 +39,7 @@ function showWho() {
   who.replaceChildren(out);
   getCaller().then((caller) => {
     const rights = (caller.rights ?? []).join(", ");
+    operate.hidden = !caller.rights?.includes("admin");
     who.hidden = false;
     who.replaceChildren(h("span", { class: "me", title: `may: ${rights}` }, `${caller.identity ?? ""} of ${caller.tenant ?? ""}`, h("span", { class: "soft" }, ` (${rights || "no right"})`)),
       ...(token.get() ? [" ", out] : []));
@@ -57,6 +61,7 @@ function pageOf(root: HTMLElement): View {
   if (name === "jobs") return jobs(root, query);
   if (name === "job") return job(root, first, second, query);
   if (name === "compare") return compare(root, first, second);
+  if (name === "admin") return admin(root);
   if (name === "trends") return trends(root, query);
   if (name === "cores") return cores(root, query);
   if (name === "submit") return submit(root, query);

@@ -431,6 +431,44 @@ async function compareLong(page, first, second) {
   say("compare: differences behind 3,000 equal lines show; what is left out is said");
 }
 
+/** An operator pauses, sees a job wait, cancels it by a filter, resumes, and requeues what failed. */
+async function operate(page, failed) {
+  await page.goto(url("#/admin"));
+  await page.getByLabel("Reason").fill("a disk is changed");
+  await page.getByRole("button", { name: "Pause" }).click();
+  await page.locator(".notice", { hasText: "Paused by local" }).waitFor();
+  await page.reload();
+  await page.locator(".notice", { hasText: "a disk is changed" }).waitFor();
+  const waiting = await submit(page, [join(SAMPLE, "config.yaml"), join(SAMPLE, "kws_cnn.pb")], true);
+  await stateIs(page, "queued");
+  await page.goto(url("#/admin"));
+  await page.getByLabel("Name, id or MD5").fill(waiting);
+  await page.getByRole("button", { name: "Count" }).click();
+  await page.getByRole("button", { name: "Cancel 1 that wait or run" }).click();
+  await page.getByText("1 cancelled.").waitFor();
+  await page.getByRole("button", { name: "Resume" }).click();
+  await page.getByText("Jobs are started.").waitFor();
+  await page.getByLabel("Name, id or MD5").fill(failed);
+  await page.getByRole("button", { name: "Count" }).click();
+  await page.getByRole("button", { name: "Requeue 1 that failed" }).click();
+  await page.getByText("1 submitted again").waitFor();
+  await page.goto(url(`#/job/${waiting}`));
+  await stateIs(page, "cancelled");
+  await page.goto(url("#/admin"));
+  const use = page.locator("section", { hasText: "Use in 7 days" });
+  await use.locator("tbody tr").first().waitFor();
+  const wait = page.waitForEvent("download");
+  await use.getByRole("button", { name: "As CSV" }).click();
+  const csv = readFileSync(await (await wait).path(), "utf8").split("\n");
+  check(csv[0].startsWith("day,tenant,jobs,") && /^\d{4}-\d\d-\d\d,"default",\d+,/.test(csv[1]), `usage.csv: ${csv}`);
+  await page.route("**/v1/caller", (route) => route.fulfill({ json: { identity: "guest", tenant: "t", rights: ["read"] } }));
+  await page.reload();
+  await page.getByText("yours lacks it").waitFor();
+  check(!await page.getByRole("link", { name: "Operate" }).isVisible(), "who may not operate is led there");
+  await page.unroute("**/v1/caller");
+  say("operate: pause, cancel by a filter, resume, requeue, use as CSV; not for guests");
+}
+
 /** The list goes on behind what the overview counts: it says so. */
 async function overviewOfMany(page) {
   const list = "**/v1/jobs?pageSize=1000";
@@ -724,12 +762,13 @@ async function main() {
     const second = await compareTwo(page, done);
     await trendsOfJobs(page, second);
     await compareLong(page, done, second);
+    await operate(page, failed);
     await overviewOfMany(page);
     await manyTabs(page);
     await unhealthy(page);
     await shots(browser, { overview: "#/", jobs: "#/jobs", job: `#/job/${done}`, graph: `#/job/${done}/graph`,
       memory: `#/job/${done}/memory_map`, weights: `#/job/${done}/weights`, roofline: `#/job/${done}/roofline`, failed: `#/job/${failed}`,
-      trends: "#/trends?name=kws_cnn.h", compare: `#/compare/${done}/${second}`, cores: "#/cores", submit: "#/submit", edit: `#/submit?from=${failed}` });
+      trends: "#/trends?name=kws_cnn.h", operate: "#/admin", compare: `#/compare/${done}/${second}`, cores: "#/cores", submit: "#/submit", edit: `#/submit?from=${failed}` });
     check(errors.length === 0, `the page has errors: ${errors.join("\n")}`);
     say("FIGURE: dashboard: submit by drop, live log, diagnostics, download, cancel, retry, filter, compare, reload and daemon restart under the page, in Chromium");
   } catch (error) {
