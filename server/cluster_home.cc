@@ -82,7 +82,7 @@ class ClusterHome : public JobHome {
   void SetPaused(bool paused) override { board_.SetPaused(paused); }
 
   absl::Status Follow(ChangeListener listener) override {
-    RETURN_IF_ERROR(feed_.Begin());
+    RETURN_IF_ERROR(AwaitStore(log_, [this] { return feed_.Begin(); }));
     feed_.Start(
         {.on_jobs =
              [this, on_jobs = std::move(listener.on_jobs)](const std::vector<jobs::Job>& jobs) {
@@ -166,29 +166,35 @@ absl::StatusOr<std::unique_ptr<JobHome>> OpenClusterHome(const DaemonContext& co
                                                          Stores& stores) {
   const Flags& flags = context.flags;
   ASSIGN_OR_RETURN(const pg::ConnectionOptions options, OptionsOf(flags));
-  {
+  bool has_standby = false;
+  RETURN_IF_ERROR(AwaitStore(context.log, [&]() -> absl::Status {
     ASSIGN_OR_RETURN(const std::unique_ptr<pg::Connection> connection,
                      pg::Connection::Open(options));
     RETURN_IF_ERROR(pg::CheckSchema(*connection));
-    if (!pg::HasStandby(*connection)) {
-      context.log->Warning("PostgreSQL has no synchronous standby: jobs are as safe as its disk",
-                           {{"fix", "synchronous_standby_names (deploy/OPERATIONS.md)"}});
-    }
+    has_standby = pg::HasStandby(*connection);
+    return absl::OkStatus();
+  }));
+  if (!has_standby) {
+    context.log->Warning("PostgreSQL has no synchronous standby: jobs are as safe as its disk",
+                         {{"fix", "synchronous_standby_names (deploy/OPERATIONS.md)"}});
   }
   std::string name = flags.node_name;
   if (name.empty()) {
     ASSIGN_OR_RETURN(name, KeptNodeName(context.data_dir));
   }
   auto sessions = std::make_unique<pg::Sessions>(options);
-  ASSIGN_OR_RETURN(
-      std::unique_ptr<pg::Node> node,
-      pg::Node::Join(sessions.get(), {.name = name,
-                                      .build_id = std::string(CompilerBuildId()),
-                                      .address = flags.listen,
-                                      .slots = flags.workers,
-                                      .ttl = absl::Seconds(flags.node_ttl_seconds),
-                                      .beat_period = absl::Seconds(flags.node_ttl_seconds) / 5,
-                                      .steady_now = SteadyNow}));
+  const pg::NodeOptions node_options{.name = name,
+                                     .build_id = std::string(CompilerBuildId()),
+                                     .address = flags.listen,
+                                     .slots = flags.workers,
+                                     .ttl = absl::Seconds(flags.node_ttl_seconds),
+                                     .beat_period = absl::Seconds(flags.node_ttl_seconds) / 5,
+                                     .steady_now = SteadyNow};
+  std::unique_ptr<pg::Node> node;
+  RETURN_IF_ERROR(AwaitStore(context.log, [&]() -> absl::Status {
+    ASSIGN_OR_RETURN(node, pg::Node::Join(sessions.get(), node_options));
+    return absl::OkStatus();
+  }));
   context.log->Info("joined the cluster",
                     {{"node", name}, {"incarnation", absl::StrCat(node->incarnation())}});
   return std::make_unique<ClusterHome>(context, stores, std::move(sessions), std::move(node));

@@ -12,6 +12,7 @@
 #include "compiler_core/pipeline/artifact_check.h"
 #include "compiler_core/pipeline/compile.h"
 #include "server/executor/canary.h"
+#include "server/startup.h"
 
 namespace npuc::daemon {
 namespace {
@@ -116,15 +117,18 @@ absl::Status JobSystem::Recover() {
                                      StartIndexing();
                                    }}));
   int64_t recovered = 0;
-  RETURN_IF_ERROR(jobs.Recover([&](const jobs::LiveJob& job) {
-    ++recovered;
-    executor::InputHolds::Holds held;
-    for (const std::string& sha256 : job.input_sha256s) {
-      auto input = home.inputs()->Acquire(job.tenant, sha256);
-      if (input.ok()) held.push_back(std::move(input->hold));
-    }
-    holds.Add(job.id, std::move(held));
-  }));
+  const auto recover = [&] {
+    return jobs.Recover([&](const jobs::LiveJob& job) {
+      ++recovered;
+      executor::InputHolds::Holds held;
+      for (const std::string& sha256 : job.input_sha256s) {
+        auto input = home.inputs()->Acquire(job.tenant, sha256);
+        if (input.ok()) held.push_back(std::move(input->hold));
+      }
+      holds.Add(job.id, std::move(held));
+    });
+  };
+  RETURN_IF_ERROR(home.store()->is_shared() ? AwaitStore(context.log, recover) : recover());
   context.log->Info("recovered", {{"jobs", absl::StrCat(recovered)}});
   return absl::OkStatus();
 }

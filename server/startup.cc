@@ -12,9 +12,11 @@
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "compiler_core/base/status.h"
 
 namespace npuc::daemon {
@@ -157,6 +159,22 @@ absl::Status OfFlag(absl::string_view flag, const absl::Status& status) {
   return absl::UnavailableError(absl::StrCat(
       flag, ": ", status.message(),
       "; give an address of this machine with a port that nobody else has, or port 0 for any"));
+}
+
+absl::Status AwaitStore(const log::Logger* log, absl::FunctionRef<absl::Status()> attempt) {
+  constexpr absl::Duration kPatience = absl::Minutes(1);
+  constexpr absl::Duration kPause = absl::Milliseconds(250);
+  const absl::Time limit = absl::Now() + kPatience;
+  bool is_told = false;
+  while (true) {
+    absl::Status status = attempt();
+    if (!absl::IsUnavailable(status) || absl::Now() >= limit) return status;
+    if (!std::exchange(is_told, true)) {
+      log->Warning("the store is away; this daemon waits for it",
+                   {{"error", status.message()}, {"limit", absl::FormatDuration(kPatience)}});
+    }
+    absl::SleepFor(kPause);
+  }
 }
 
 }  // namespace npuc::daemon

@@ -5,9 +5,11 @@
 #include <optional>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "server/log/log.h"
 
 namespace npuc::daemon {
 
@@ -54,6 +56,11 @@ absl::StatusOr<T> OfFlag(absl::string_view flag, absl::StatusOr<T> made) {
   if (!made.ok()) return OfFlag(flag, made.status());
   return made;
 }
+
+// Calls until it succeeds, fails for another reason than that the shared store is away
+// (UNAVAILABLE), or a minute has passed: a daemon that starts while PostgreSQL restarts or fails
+// over waits for it. The log says so once. For the start alone, which any signal ends.
+absl::Status AwaitStore(const log::Logger* log, absl::FunctionRef<absl::Status()> attempt);
 
 }  // namespace npuc::daemon
 

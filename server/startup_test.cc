@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -93,6 +94,21 @@ TEST_F(DataDirTest, ASecretIsTheFirstLineOfAFileThatOthersCannotRead) {
     EXPECT_THAT(status.ToString(), ::testing::Not(HasSubstr("s3cret")));
   }
   EXPECT_EQ(ReadSecret(root_ + "/none").status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(AwaitStoreTest, TriesAgainWhileTheStoreIsAway) {
+  const log::Logger log(nullptr, [] { return absl::Now(); });
+  int tries = 0;
+  EXPECT_TRUE(AwaitStore(&log, [&] {
+                return ++tries < 3 ? absl::UnavailableError("away") : absl::OkStatus();
+              }).ok());
+  EXPECT_EQ(tries, 3);
+  const absl::Status refused = AwaitStore(&log, [&] {
+    ++tries;
+    return absl::FailedPreconditionError("no tables");
+  });
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(tries, 4);
 }
 
 }  // namespace

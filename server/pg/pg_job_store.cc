@@ -45,9 +45,9 @@ bool IsText(absl::string_view text) {
 }
 
 absl::Status Unavailable(const absl::Status& cause) {
-  if (FaultOf(cause) == Fault::kNone) return cause;
   const bool is_full = absl::IsResourceExhausted(cause);
   const bool is_away = absl::IsUnavailable(cause);
+  if (FaultOf(cause) == Fault::kNone && !is_away) return cause;
   jobs::ErrorDetails details{.reason = is_full ? "STORAGE_FULL" : "STORE_FAILED"};
   if (is_full || is_away) details.retry_delay = absl::Seconds(is_full ? 30 : 2);
   return jobs::ServiceError(cause.code(), absl::StrCat("job store: ", cause.message()), details);
@@ -188,16 +188,10 @@ size_t PgJobStore::Commit(Changes::Group group) {
   return count;
 }
 
-absl::Status PgJobStore::OpenLane() {
-  if (lane_.connection != nullptr && !lane_.connection->is_usable()) lane_.connection.reset();
-  if (lane_.connection == nullptr) {
-    ASSIGN_OR_RETURN(lane_.connection, Connection::Open(sessions_->options()));
-  }
-  const int64_t incarnation = node_->incarnation();
-  if (lane_.incarnation == incarnation) return absl::OkStatus();
-  lane_ = {.incarnation = incarnation, .epoch = 1, .connection = std::move(lane_.connection)};
-  // A store that was closed may have written before with this incarnation.
-  lane_.in_doubt = true;
+absl::Status PgJobStore::Connect() {
+  if (lane_.connection != nullptr && lane_.connection->is_usable()) return absl::OkStatus();
+  lane_.connection.reset();
+  ASSIGN_OR_RETURN(lane_.connection, Connection::Open(sessions_->options()));
   return absl::OkStatus();
 }
 
@@ -206,10 +200,39 @@ absl::Status PgJobStore::CheckLoss() const {
   return loss_;
 }
 
-// Finds out whether the write after lane_.commit_no was made; then its results are returned.
-absl::StatusOr<std::optional<std::vector<int64_t>>> PgJobStore::SettleDoubt() {
+// DATA_LOSS, from then on, where PostgreSQL has fewer writes of a lane than it acknowledged.
+absl::Status PgJobStore::CompareNumbers(int64_t found, int64_t acknowledged) {
+  if (found >= acknowledged) return absl::OkStatus();
+  const MutexLock lock(mutex_);
+  loss_ = absl::DataLossError(absl::StrCat(
+      "job store: PostgreSQL has lost commits that it had acknowledged: it is at write ", found,
+      " of this node, which was told of ", acknowledged,
+      "; an asynchronous standby or an older backup took over. Start npucd again to go on with "
+      "what is there"));
+  return loss_;
+}
+
+void PgJobStore::SetNumber(int64_t commit_no) {
+  lane_.commit_no = commit_no;
+  const MutexLock lock(mutex_);
+  acknowledged_ = {lane_.incarnation, commit_no};
+}
+
+// `rows`: commit number and results of the lane, as PostgreSQL has them. Where they say that the
+// write after lane_.commit_no was made, its results are returned.
+absl::StatusOr<std::optional<std::vector<int64_t>>> PgJobStore::Settle(const Rows& rows) {
+  const int64_t found = rows.empty() ? 0 : rows.Int(0, 0);
+  RETURN_IF_ERROR(CompareNumbers(found, lane_.commit_no));
+  lane_.in_doubt = false;
+  const bool is_made = found > lane_.commit_no;
+  SetNumber(found);
+  if (!is_made) return std::nullopt;
+  return rows.Ints(0, 1);
+}
+
+absl::StatusOr<std::optional<std::vector<int64_t>>> PgJobStore::TakeLane() {
   ASSIGN_OR_RETURN(const Rows rows,
-                   lane_.connection->Run("SELECT epoch, commit_no, results FROM take_lane($1, $2)",
+                   lane_.connection->Run("SELECT commit_no, results, epoch FROM take_lane($1, $2)",
                                          {lane_.incarnation, lane_.epoch}, options_.write_limit));
   if (rows.empty()) {
     // It was declared dead; or the answer of an earlier call was lost.
@@ -219,41 +242,44 @@ absl::StatusOr<std::optional<std::vector<int64_t>>> PgJobStore::SettleDoubt() {
                                          {lane_.incarnation}, options_.write_limit));
     if (now.empty()) {
       RETURN_IF_ERROR(node_->Beat());  // which joins anew
-      return absl::UnavailableError("job store: this node was taken for dead; it joins again");
+      return absl::UnavailableError("this node was taken for dead; it joins again");
     }
     lane_.epoch = now.Int(0, 0);
-    return absl::UnavailableError("job store: the lane changes; try again");
+    return absl::UnavailableError("the lane changes; try again");
   }
-  lane_.epoch = rows.Int(0, 0);
-  const int64_t found = rows.Int(0, 1);
-  if (found < lane_.commit_no) {
-    const MutexLock lock(mutex_);
-    loss_ = absl::DataLossError(absl::StrCat(
-        "job store: PostgreSQL has lost commits that it had acknowledged: it is at write ", found,
-        " of this node, which was told of ", lane_.commit_no,
-        "; an asynchronous standby or an older backup took over. Start npucd again to go on with "
-        "what is there"));
-    return loss_;
+  lane_.epoch = rows.Int(0, 2);
+  return Settle(rows);
+}
+
+// The lane of this life. Another life of the node is over: its epoch was raised, so its row has
+// come to rest and tells what became of a write that was sent in it.
+absl::StatusOr<std::optional<std::vector<int64_t>>> PgJobStore::ChangeLane(int64_t incarnation) {
+  std::optional<std::vector<int64_t>> made;
+  if (lane_.incarnation != 0) {
+    ASSIGN_OR_RETURN(const Rows rows,
+                     lane_.connection->Run("SELECT commit_no, results FROM lane WHERE "
+                                           "incarnation = $1",
+                                           {lane_.incarnation}, options_.write_limit));
+    ASSIGN_OR_RETURN(made, Settle(rows));
   }
-  lane_.in_doubt = false;
-  const bool is_made = found > lane_.commit_no;
-  lane_.commit_no = found;
-  if (!is_made) return std::nullopt;
-  return rows.Ints(0, 2);
+  lane_ = {.incarnation = incarnation, .epoch = 1, .connection = std::move(lane_.connection)};
+  // A store that was closed may have written before with this incarnation.
+  lane_.in_doubt = true;
+  return made;
 }
 
 // `sent`: the batch was sent before, with the lane's next number, and its fate is in doubt.
 absl::StatusOr<std::vector<int64_t>> PgJobStore::WriteOnce(const Batch& batch, bool& sent) {
-  if (sent && node_->incarnation() != lane_.incarnation) {
-    // Nobody can tell any more: in the new lane a change that was made would seem refused.
-    return absl::UnknownError("job store: this node was taken for dead in the middle of a write");
-  }
-  RETURN_IF_ERROR(OpenLane());
-  if (lane_.in_doubt) {
-    ASSIGN_OR_RETURN(const std::optional<std::vector<int64_t>> made, SettleDoubt());
+  RETURN_IF_ERROR(Connect());
+  const int64_t incarnation = node_->incarnation();
+  const bool changes = lane_.incarnation != incarnation;
+  if (changes || lane_.in_doubt) {
+    ASSIGN_OR_RETURN(const std::optional<std::vector<int64_t>> made,
+                     changes ? ChangeLane(incarnation) : TakeLane());
     if (sent && made.has_value()) return *made;
     sent = false;
   }
+  if (lane_.in_doubt) RETURN_IF_ERROR(TakeLane().status());
   const absl::StatusOr<Rows> rows = lane_.connection->Run(
       "SELECT apply_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, "
       "$17, $18, $19, $20, $21, $22, $23, $24)",
@@ -264,7 +290,7 @@ absl::StatusOr<std::vector<int64_t>> PgJobStore::WriteOnce(const Batch& batch, b
        batch.events,      batch.input_jobs, batch.inputs,        batch.fences},
       options_.write_limit);
   if (rows.ok()) {
-    ++lane_.commit_no;
+    SetNumber(lane_.commit_no + 1);
     return rows->Ints(0, 0);
   }
   const Fault fault = FaultOf(rows.status());
@@ -272,7 +298,7 @@ absl::StatusOr<std::vector<int64_t>> PgJobStore::WriteOnce(const Batch& batch, b
   const bool lane_is_lost = SqlStateOf(rows.status()) == kLaneIsLost;
   if (lane_is_lost || fault == Fault::kUnknown || fault == Fault::kLost) lane_.in_doubt = true;
   if (lane_is_lost) {
-    return absl::UnavailableError("job store: this node may have been taken for dead");
+    return absl::UnavailableError("this node may have been taken for dead");
   }
   return rows.status();
 }
@@ -285,8 +311,8 @@ absl::StatusOr<std::vector<int64_t>> PgJobStore::Write(const Batch& batch) {
   while (true) {
     absl::StatusOr<std::vector<int64_t>> results = WriteOnce(batch, sent);
     const absl::Status& status = results.status();
-    const bool is_final = status.ok() || FaultOf(status) == Fault::kRefused ||
-                          absl::IsDataLoss(status) || absl::IsUnknown(status);
+    const bool is_final =
+        status.ok() || FaultOf(status) == Fault::kRefused || absl::IsDataLoss(status);
     if (is_final || absl::Now() >= limit) return results;
     absl::SleepFor(pause);
     pause = std::min(2 * pause, kMaxPause);
@@ -431,7 +457,17 @@ absl::StatusOr<size_t> PgJobStore::Prune(absl::Time ended_before, size_t max_job
 
 absl::Status PgJobStore::Probe() {
   RETURN_IF_ERROR(CheckLoss());
-  return node_->Beat();
+  RETURN_IF_ERROR(node_->Beat());
+  // A loss is found without a write, too.
+  std::pair<int64_t, int64_t> acknowledged;
+  {
+    const MutexLock lock(mutex_);
+    acknowledged = acknowledged_;
+  }
+  ASSIGN_OR_RETURN(
+      const Rows rows,
+      sessions_->Read("SELECT commit_no FROM lane WHERE incarnation = $1", {acknowledged.first}));
+  return CompareNumbers(rows.empty() ? 0 : rows.Int(0, 0), acknowledged.second);
 }
 
 }  // namespace npuc::pg

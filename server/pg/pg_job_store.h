@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "compiler_core/base/mutex.h"
@@ -29,8 +30,9 @@ struct PgJobStoreOptions {
 // ended jobs off.
 //
 // A write passes the lane of the node. Its number grows by one with each. After a lost answer the
-// number tells whether the write was made. A number less than one that was acknowledged says that
-// PostgreSQL has lost commits: from then on every call fails with DATA_LOSS.
+// number tells whether the write was made, also where the node was declared dead in between. A
+// number less than one that was acknowledged says that PostgreSQL has lost commits: from then on
+// every call fails with DATA_LOSS.
 //
 // Errors besides those of JobStore: UNAVAILABLE while PostgreSQL is away.
 class PgJobStore : public jobs::JobStore {
@@ -53,7 +55,8 @@ class PgJobStore : public jobs::JobStore {
       const std::function<absl::Status(jobs::LiveJob job)>& visit) const override;
   absl::StatusOr<size_t> Prune(absl::Time ended_before, size_t max_jobs) override;
 
-  // Makes a beat of the node, which is a synchronous commit: can the store be written?
+  // Makes a beat of the node, which is a synchronous commit: can the store be written, and has it
+  // all that it acknowledged?
   absl::Status Probe();
 
  private:
@@ -72,8 +75,12 @@ class PgJobStore : public jobs::JobStore {
   size_t Commit(Changes::Group group);
   absl::StatusOr<std::vector<int64_t>> Write(const Batch& batch);
   absl::StatusOr<std::vector<int64_t>> WriteOnce(const Batch& batch, bool& sent);
-  absl::Status OpenLane();
-  absl::StatusOr<std::optional<std::vector<int64_t>>> SettleDoubt();
+  absl::Status Connect();
+  absl::Status CompareNumbers(int64_t found, int64_t acknowledged);
+  void SetNumber(int64_t commit_no);
+  absl::StatusOr<std::optional<std::vector<int64_t>>> Settle(const Rows& rows);
+  absl::StatusOr<std::optional<std::vector<int64_t>>> TakeLane();
+  absl::StatusOr<std::optional<std::vector<int64_t>>> ChangeLane(int64_t incarnation);
   absl::Status CheckLoss() const;
 
   Sessions* const sessions_;
@@ -82,6 +89,8 @@ class PgJobStore : public jobs::JobStore {
   Lane lane_;
   mutable Mutex mutex_;
   absl::Status loss_ NPUC_GUARDED_BY(mutex_) = absl::OkStatus();
+  // The lane's incarnation and commit number.
+  std::pair<int64_t, int64_t> acknowledged_ NPUC_GUARDED_BY(mutex_) = {0, 0};
   std::unique_ptr<Changes> changes_;  // the last: its thread uses the others
 };
 

@@ -177,13 +177,14 @@ TEST_F(PgJobStoreTest, NobodyIsDeclaredDeadWhoBeatsOrWhileNobodyCanRead) {
   EXPECT_FALSE(a_->node->IsHeard()) << "itself it takes for dead first";
 }
 
-// The session of each write is ended once, anywhere in it; the write must learn its true end.
-TEST_F(PgJobStoreTest, LostAnswersAreSettled) {
+// The session of each write is ended once, anywhere in it, and `then` runs; the write must learn
+// its true end.
+void EndSessionsOfWrites(const ConnectionOptions& options, PgJobStore& store, const char* then) {
   constexpr int kJobs = 200;
   std::atomic<int> current = 0;
   int ended = 0;
   std::thread ender([&] {
-    const auto admin = *Connection::Open(options_);
+    const auto admin = *Connection::Open(options);
     for (int last = -1; current < kJobs;) {
       const int now = current;
       if (now == last) continue;
@@ -192,18 +193,30 @@ TEST_F(PgJobStoreTest, LostAnswersAreSettled) {
           "query LIKE '%apply_batch%' AND pid <> pg_backend_pid()",
           {}, absl::Seconds(5));
       if (!rows.ok() || rows->empty()) continue;
+      EXPECT_TRUE(admin->RunScript(then, absl::Seconds(5)).ok());
       last = now;
       ++ended;
     }
   });
   for (; current < kJobs; ++current) {
     const std::string name = absl::StrCat(current.load());
-    const absl::Status status = a_->store->ApplyAndWait({.job = NewJob("j" + name, "r" + name)});
+    const absl::Status status = store.ApplyAndWait({.job = NewJob("j" + name, "r" + name)});
     EXPECT_TRUE(status.ok()) << status;
   }
   ender.join();
   EXPECT_GT(ended, 0);
-  EXPECT_EQ(a_->store->List({.limit = 1000})->jobs.size(), static_cast<size_t>(kJobs));
+  EXPECT_EQ(store.List({.limit = 1000})->jobs.size(), static_cast<size_t>(kJobs));
+}
+
+TEST_F(PgJobStoreTest, LostAnswersAreSettled) {
+  EndSessionsOfWrites(options_, *a_->store, "SELECT 1");
+}
+
+TEST_F(PgJobStoreTest, LostAnswersAreSettledAfterTheNodeWasDeclaredDead) {
+  const int64_t first_life = a_->node->incarnation();
+  EndSessionsOfWrites(options_, *a_->store,
+                      "SELECT declare_dead(incarnation, beat) FROM node WHERE name = 'a'");
+  EXPECT_NE(a_->node->incarnation(), first_life);
 }
 
 TEST_F(PgJobStoreTest, LostCommitsAreFound) {
@@ -221,6 +234,29 @@ TEST_F(PgJobStoreTest, LostCommitsAreFound) {
   EXPECT_THAT(status.message(), HasSubstr("has lost commits"));
   EXPECT_TRUE(absl::IsDataLoss(a_->store->Read("j1").status()));
   EXPECT_TRUE(b_->store->Read("j1").ok());
+}
+
+TEST_F(PgJobStoreTest, LostCommitsAreFoundWithoutAWrite) {
+  ASSERT_TRUE(a_->store->ApplyAndWait({.job = NewJob("j1")}).ok());
+  EXPECT_TRUE(a_->store->Probe().ok());
+  const auto admin = *Connection::Open(options_);
+  ASSERT_TRUE(admin->RunScript("UPDATE lane SET commit_no = 0", absl::Seconds(5)).ok());
+  EXPECT_TRUE(absl::IsDataLoss(a_->store->Probe()));
+  EXPECT_TRUE(absl::IsDataLoss(a_->store->Read("j1").status()));
+  EXPECT_TRUE(b_->store->Probe().ok()) << "it has written nothing";
+}
+
+TEST_F(PgJobStoreTest, LostCommitsAreFoundWhereTheNodeIsLostWithThem) {
+  ASSERT_TRUE(a_->store->ApplyAndWait({.job = NewJob("j1")}).ok());
+  const auto admin = *Connection::Open(options_);
+  ASSERT_TRUE(admin
+                  ->RunScript("DELETE FROM job; DELETE FROM request; "
+                              "DELETE FROM lane WHERE incarnation = (SELECT incarnation FROM node "
+                              "WHERE name = 'a'); DELETE FROM node WHERE name = 'a'",
+                              absl::Seconds(5))
+                  .ok());
+  const absl::Status status = a_->store->ApplyAndWait({.job = NewJob("j2")});
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
 }
 
 // One change that PostgreSQL refuses does not take those beside it down.

@@ -2,13 +2,18 @@
 
     cluster [--long]      --long: chaos for ten minutes instead of seconds
 
+More faults, and clients that move between nodes: tests/fault/cluster_chaos.py.
+
 The suite starts a PostgreSQL of its own (postgres.py), and is skipped where none is installed.
 """
 
+import contextlib
 import os
 import random
 import signal
+import socket
 import subprocess
+import threading
 import time
 
 import harness
@@ -19,18 +24,29 @@ TTL_SECONDS = 3
 CHAOS_SECONDS = {"short": 20, "long": 600}
 
 
+def free_address():
+    """Below the ports of outgoing connections, of which one could take that of a dead node."""
+    for _ in range(1000):
+        port = random.randrange(20000, 30000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return f"127.0.0.1:{port}"
+    raise harness.Failure("no free port")
+
+
 class Node(service.Daemon):
     """One npucd of a cluster."""
 
-    def __init__(self, folder, name, server, url, workers=1):
+    def __init__(self, folder, name, server, url, workers=1, ttl=TTL_SECONDS, npucd=None):
         self._home = os.path.join(folder, name)
         os.makedirs(self._home, exist_ok=True)
         self.name = name
         self.server, self.url = server, url
         super().__init__(self._home, (
             "--insecure", "--spares", "0", "--cluster", url, "--cluster-secret-file",
-            server.secret_file, "--node-name", name, "--node-ttl-seconds", str(TTL_SECONDS),
-            "--workers", str(workers)))
+            server.secret_file, "--node-name", name, "--node-ttl-seconds", str(ttl),
+            "--workers", str(workers)), npucd)
+        self.address = free_address()
 
 
 def migrate(server, url, **options):
@@ -101,6 +117,15 @@ def test_one_node(server, folder, config):
         listed = [one["job"] for one in node.json("list")]
         harness.check(job in listed, f"{job} is not in {listed}")
         check_no_secret(server, node)
+        # A node that starts while PostgreSQL is away waits for it.
+        node.stop()
+        server.kill()
+        starting = threading.Thread(target=node.start)
+        starting.start()
+        harness.wait_for(lambda: "the store is away" in node.log(), "wait for PostgreSQL")
+        server.start()
+        starting.join()
+        harness.check(node.job(job)["job"] == job, "a node that waited does not serve")
     finally:
         node.stop()
 

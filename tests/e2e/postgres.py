@@ -28,6 +28,7 @@ class Postgres:
 
     USER = "npucd"
     PASSWORD = "fourteen-words"
+    STANDBY = "standby"  # as synchronous_standby_names knows it
 
     def __init__(self):
         self._bin = programs()
@@ -36,14 +37,24 @@ class Postgres:
         self.process = None
         if os.geteuid() == 0:
             os.chown(self.folder, NOBODY, NOBODY)
-        secret = os.path.join(self.folder, "password")
-        with open(secret, "w", encoding="utf-8") as f:
+        self.secret_file = os.path.join(self.folder, "password")
+        with open(self.secret_file, "w", encoding="utf-8") as f:
             f.write(self.PASSWORD + "\n")
-        os.chmod(secret, 0o644)
+        os.chmod(self.secret_file, 0o600)
+
+    def make(self):
+        """A new database cluster."""
+        os.chmod(self.secret_file, 0o644)
         self._run("initdb", "-D", self._data(), "-A", "scram-sha-256", "-U", self.USER,
-                  "--pwfile", secret, "--no-sync", "--encoding=UTF8", "--locale=C")
-        os.chmod(secret, 0o600)
-        self.secret_file = secret
+                  "--pwfile", self.secret_file, "--no-sync", "--encoding=UTF8", "--locale=C")
+        os.chmod(self.secret_file, 0o600)
+
+    def follow(self, primary):
+        """A copy of that server, and its standby from the start on."""
+        shutil.rmtree(self._data(), ignore_errors=True)
+        link = (f"host={primary.folder} user={self.USER} password={self.PASSWORD} "
+                f"application_name={self.STANDBY}")
+        self._run("pg_basebackup", "-D", self._data(), "-d", link, "-c", "fast", "--no-sync", "-R")
 
     def _data(self):
         return os.path.join(self.folder, "data")
@@ -60,8 +71,9 @@ class Postgres:
                               universal_newlines=True)
         harness.check(done.returncode == 0, f"{name}: {done.stdout}")
 
-    def start(self):
-        """The server's own settings of durability: npucd refuses others."""
+    def start(self, is_up=None):
+        """The server's own settings of durability: npucd refuses others. It is up where it answers,
+        or as is_up says."""
         def answers():
             # After a crash it is refused until all processes of the old one are gone.
             if self.process is None or self.process.poll() is not None:
@@ -70,6 +82,8 @@ class Postgres:
                         self._command("postgres", "-D", self._data(), "-k", self.folder, "-c",
                                       "listen_addresses=", "-c", "max_connections=200"),
                         stdout=log, stderr=log, cwd="/")
+            if is_up is not None:
+                return is_up()
             return self.sql("SELECT 1", database="postgres", check=False) == "1"
 
         harness.wait_for(answers, "answer of PostgreSQL", interval=0.1)
@@ -79,8 +93,40 @@ class Postgres:
         self.process.kill()
         self.process.wait()
 
-    def url(self, database):
-        return f"postgres://{self.USER}@/{database}?host={self.folder}"
+    def _processes(self):
+        found = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            with contextlib.suppress(OSError):
+                if os.readlink(f"/proc/{pid}/cwd") == self._data():
+                    found.append(int(pid))
+        return found
+
+    def kill_all(self):
+        """As a crash of its machine: no process of it is left."""
+        self.kill()
+
+        def is_gone():
+            for pid in self._processes():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            return not self._processes()
+
+        harness.wait_for(is_gone, "end of PostgreSQL's processes")
+
+    def promote(self):
+        """From a standby to a server that takes writes."""
+        self._run("pg_ctl", "promote", "-D", self._data(), "-w", "-t", "60")
+
+    def socket(self):
+        return os.path.join(self.folder, ".s.PGSQL.5432")
+
+    def url(self, database, port=None, standby=None):
+        """By its socket, or by a port of this machine that leads there; with a standby, by the one
+        of both that takes writes."""
+        if port is not None:
+            return f"postgres://{self.USER}@127.0.0.1:{port}/{database}"
+        folders = self.folder if standby is None else f"{self.folder},{standby.folder}"
+        return f"postgres://{self.USER}@/{database}?host={folders}"
 
     def sql(self, statement, database, check=True):
         done = subprocess.run(["psql", "-qAtX", "-c", statement, self.url(database)],
@@ -105,6 +151,7 @@ class Postgres:
 def server():
     one = Postgres()
     try:
+        one.make()
         one.start()
         yield one
     finally:

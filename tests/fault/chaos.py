@@ -40,12 +40,16 @@ def write_net(folder, name, width, layers):
     return configs
 
 
+def write_nets(folder):
+    """The configs of all nets."""
+    return [path for name, (width, layers) in SIZES.items()
+            for path in write_net(folder, name, width, layers)]
+
+
 def main():
     program, arguments = sys.argv[1], sys.argv[2:]
     with harness.scratch() as folder:
-        configs = [path for name, (width, layers) in SIZES.items()
-                   for path in write_net(folder, name, width, layers)]
-        command = [harness.program(program), *configs, *arguments]
+        command = [harness.program(program), *write_nets(folder), *arguments]
         process = subprocess.run(command, stdout=subprocess.PIPE, check=False,
                                  universal_newlines=True)
         for line in process.stdout.splitlines():

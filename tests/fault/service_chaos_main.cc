@@ -187,7 +187,7 @@ absl::Status Chaos::Run() {
   for (const LoadVariant& variant : variants) {
     RETURN_IF_ERROR(client->Upload(variant.input.files, nullptr));
   }
-  ServiceLoad load({.address = daemon_->address(),
+  ServiceLoad load({.addresses = {daemon_->address()},
                     .clients = settings_.clients,
                     .only_retryable = settings_.how == "term",
                     .seed = settings_.seed},

@@ -21,6 +21,8 @@ constexpr char kLogArtifact[] = "compile.log";  // its content depends on when a
 constexpr int64_t kModelInfoTime = 1700000000;
 constexpr absl::Duration kCallTimeout = absl::Seconds(30);
 constexpr absl::Duration kStreamTimeout = absl::Seconds(60);
+// Where another node can answer, one that is silent is left sooner.
+constexpr absl::Duration kNodePatience = absl::Seconds(8);
 constexpr absl::Duration kJobPatience = absl::Minutes(3);
 constexpr size_t kMaxBroken = 100;
 // A job that is under way as the daemon dies so often ends FAILED (RetryLimits of server/jobs).
@@ -37,11 +39,6 @@ v1::JobState StateOf(const v1::CompileJob& job) {
   if (job.has_cancelled()) return v1::JOB_STATE_CANCELLED;
   if (job.has_expired()) return v1::JOB_STATE_EXPIRED;
   return job.has_running() ? v1::JOB_STATE_RUNNING : v1::JOB_STATE_QUEUED;
-}
-
-void SetDeadline(grpc::ClientContext& context, absl::Duration timeout) {
-  context.set_wait_for_ready(true);  // while the daemon is away
-  context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
 }
 
 std::map<std::string, std::string> DigestsOf(const v1::CompileJob& job) {
@@ -113,9 +110,11 @@ struct ServiceLoad::Record {
 class ServiceLoad::Client {
  public:
   Client(ServiceLoad* load, uint64_t seed)
-      : load_(load), random_(seed), channel_(OpenChannel(load->options_.address)) {
-    stub_ = v1::CompileService::NewStub(channel_);
-    blobs_ = v1::BlobService::NewStub(channel_);
+      : load_(load), random_(seed), channels_(load->OpenChannels()) {
+    for (const auto& channel : channels_) {
+      stubs_.push_back(v1::CompileService::NewStub(channel));
+      blobs_.push_back(v1::BlobService::NewStub(channel));
+    }
   }
 
   void Loop() {
@@ -124,6 +123,7 @@ class ServiceLoad::Client {
 
  private:
   bool Percent(uint64_t percent) { return random_() % 100 < percent; }
+  v1::CompileService::Stub& AnyNode() { return *stubs_[random_() % stubs_.size()]; }
 
   // Calls until OK, or a code that `ends`, or patience is out. False: it is out.
   template <typename Call>
@@ -162,8 +162,8 @@ class ServiceLoad::Client {
     v1::CreateCompileJobResponse response;
     const bool answered = Persist("CreateCompileJob", [&] {
       grpc::ClientContext context;
-      SetDeadline(context, kCallTimeout);
-      return stub_->CreateCompileJob(&context, request, &response);
+      load_->SetCall(context, kCallTimeout);
+      return AnyNode().CreateCompileJob(&context, request, &response);
     });
     if (!answered) return false;
     const std::string& id = response.job().job_id();
@@ -190,9 +190,9 @@ class ServiceLoad::Client {
     request.set_job_id(record.job_id);
     Persist("CancelCompileJob", [&] {
       grpc::ClientContext context;
-      SetDeadline(context, kCallTimeout);
+      load_->SetCall(context, kCallTimeout);
       v1::CancelCompileJobResponse response;
-      return stub_->CancelCompileJob(&context, request, &response);
+      return AnyNode().CancelCompileJob(&context, request, &response);
     });
   }
 
@@ -202,12 +202,12 @@ class ServiceLoad::Client {
     const bool ended = Persist("WatchCompileJob", [&] {
       ++streams;
       grpc::ClientContext context;
-      SetDeadline(context, kStreamTimeout);
+      load_->SetCall(context, kStreamTimeout);
       v1::WatchCompileJobRequest request;
       request.set_job_id(record.job_id);
       request.set_from_seq(static_cast<int64_t>(record.events.size()) + 1);
       request.set_batch_events((streams + record.job_id.back()) % 2 == 0);
-      const auto reader = stub_->WatchCompileJob(&context, request);
+      const auto reader = AnyNode().WatchCompileJob(&context, request);
       v1::WatchCompileJobResponse response;
       while (reader->Read(&response)) {
         Note(response.event(), record);
@@ -236,8 +236,8 @@ class ServiceLoad::Client {
     request.set_job_id(record.job_id);
     const bool answered = Persist("GetCompileJob", [&] {
       grpc::ClientContext context;
-      SetDeadline(context, kCallTimeout);
-      return stub_->GetCompileJob(&context, request, &response);
+      load_->SetCall(context, kCallTimeout);
+      return AnyNode().GetCompileJob(&context, request, &response);
     });
     if (!answered) return;
     const v1::CompileJob& job = response.job();
@@ -269,12 +269,12 @@ class ServiceLoad::Client {
       std::string bytes;
       const bool fetched = Persist("DownloadArtifact", [&] {
         grpc::ClientContext context;
-        SetDeadline(context, kStreamTimeout);
+        load_->SetCall(context, kStreamTimeout);
         v1::DownloadArtifactRequest request;
         request.set_job_id(job.job_id());
         request.set_artifact_name(artifact.name());
         request.set_offset(static_cast<int64_t>(bytes.size()));
-        const auto reader = blobs_->DownloadArtifact(&context, request);
+        const auto reader = blobs_[random_() % blobs_.size()]->DownloadArtifact(&context, request);
         v1::DownloadArtifactResponse response;
         while (reader->Read(&response)) bytes += response.data();
         return reader->Finish();
@@ -290,10 +290,24 @@ class ServiceLoad::Client {
 
   ServiceLoad* const load_;
   std::mt19937_64 random_;
-  const std::shared_ptr<grpc::Channel> channel_;
-  std::unique_ptr<v1::CompileService::Stub> stub_;
-  std::unique_ptr<v1::BlobService::Stub> blobs_;
+  const std::vector<std::shared_ptr<grpc::Channel>> channels_;
+  std::vector<std::unique_ptr<v1::CompileService::Stub>> stubs_;
+  std::vector<std::unique_ptr<v1::BlobService::Stub>> blobs_;
 };
+
+void ServiceLoad::SetCall(grpc::ClientContext& context, absl::Duration timeout) const {
+  const bool is_alone = options_.addresses.size() == 1;
+  context.set_wait_for_ready(is_alone);  // while the daemon is away
+  // Where nodes stop by the rules, silence for so long is a mistake of theirs.
+  if (!is_alone && !options_.only_retryable) timeout = std::min(timeout, kNodePatience);
+  context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
+}
+
+std::vector<std::shared_ptr<grpc::Channel>> ServiceLoad::OpenChannels() const {
+  std::vector<std::shared_ptr<grpc::Channel>> channels;
+  for (const std::string& address : options_.addresses) channels.push_back(OpenChannel(address));
+  return channels;
+}
 
 ServiceLoad::ServiceLoad(LoadOptions options, const std::vector<LoadVariant>* variants)
     : options_(std::move(options)), variants_(variants) {}
@@ -343,7 +357,7 @@ bool ServiceLoad::CountError(const grpc::Status& status, const char* call) {
 
 void ServiceLoad::AuditJob(v1::CompileService::Stub& stub, const Record& record) {
   grpc::ClientContext context;
-  SetDeadline(context, kJobPatience);
+  SetCall(context, kJobPatience);
   v1::WatchCompileJobRequest request;
   request.set_job_id(record.job_id);
   const auto reader = stub.WatchCompileJob(&context, request);
@@ -382,7 +396,7 @@ void ServiceLoad::AuditList(v1::CompileService::Stub& stub) {
   request.set_page_size(500);
   while (true) {
     grpc::ClientContext context;
-    SetDeadline(context, kCallTimeout);
+    SetCall(context, kCallTimeout);
     v1::ListCompileJobsResponse response;
     const grpc::Status status = stub.ListCompileJobs(&context, request, &response);
     if (!status.ok()) {
@@ -407,9 +421,13 @@ void ServiceLoad::AuditList(v1::CompileService::Stub& stub) {
 }
 
 void ServiceLoad::Audit() {
-  const auto stub = v1::CompileService::NewStub(OpenChannel(options_.address));
-  for (const auto& [id, record] : accepted_) AuditJob(*stub, record);
-  AuditList(*stub);
+  std::vector<std::unique_ptr<v1::CompileService::Stub>> stubs;
+  for (const auto& channel : OpenChannels()) {
+    stubs.push_back(v1::CompileService::NewStub(channel));
+  }
+  size_t next = 0;
+  for (const auto& [id, record] : accepted_) AuditJob(*stubs[next++ % stubs.size()], record);
+  AuditList(*stubs[0]);
 }
 
 ServiceLoad::Report ServiceLoad::report() const {

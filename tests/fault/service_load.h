@@ -39,7 +39,9 @@ std::string ReasonOf(const grpc::Status& status);
 bool IsRetryable(const grpc::Status& status);
 
 struct LoadOptions {
-  std::string address;
+  // One daemon, or the nodes of a cluster: then each call, and each connection of a watcher,
+  // goes to any of them.
+  std::vector<std::string> addresses;
   int clients = 8;
   // Every error that a client sees must be retryable (SIGTERM); else it need only say that the
   // connection is gone (SIGKILL).
@@ -88,8 +90,11 @@ class ServiceLoad {
   void Break(const std::string& what);
   // False: an answer that no repetition mends, which breaks a promise.
   bool CountError(const grpc::Status& status, const char* call);
+  void SetCall(grpc::ClientContext& context, absl::Duration timeout) const;
   void AuditJob(v1::CompileService::Stub& stub, const Record& record);
   void AuditList(v1::CompileService::Stub& stub);
+
+  std::vector<std::shared_ptr<grpc::Channel>> OpenChannels() const;
 
   const LoadOptions options_;
   const std::vector<LoadVariant>* const variants_;

@@ -202,7 +202,7 @@ absl::Status Chaos::Run() {
   RETURN_IF_ERROR(CompileQuietly(daemon_->address(), variants));
   RETURN_IF_ERROR(Start("loud", variants));
   ServiceLoad load(
-      {.address = daemon_->address(), .clients = settings_.clients, .seed = settings_.seed},
+      {.addresses = {daemon_->address()}, .clients = settings_.clients, .seed = settings_.seed},
       &variants);
   load.Start();
   const absl::Time begin = absl::Now();
