@@ -171,6 +171,11 @@ void FillJob(const ApiDependencies& deps, const jobs::Job& job, v1::CompileJob* 
   ToProto(job, job.state == jobs::JobState::kQueued ? deps.jobs->Wait(job.id) : std::nullopt, out);
 }
 
+void FillNewJob(const ApiDependencies& deps, const jobs::Job& job, v1::CompileJob* out) {
+  ToProto(job, job.state == jobs::JobState::kQueued ? deps.jobs->WaitOfNew(job) : std::nullopt,
+          out);
+}
+
 jobs::JobFilter ReadFilter(const auth::Caller& caller, const v1::ListCompileJobsRequest& request,
                            jobs::FieldChecker& check) {
   jobs::JobFilter filter;

@@ -26,6 +26,8 @@ absl::Status ListJobs(const ApiDependencies& deps, const auth::Caller& caller,
 
 // The job as calls answer it; of one that waits with its place.
 void FillJob(const ApiDependencies& deps, const jobs::Job& job, v1::CompileJob* out);
+// Does the same for a job that was just accepted, and waits for nobody.
+void FillNewJob(const ApiDependencies& deps, const jobs::Job& job, v1::CompileJob* out);
 
 }  // namespace npuc::api
 

@@ -35,7 +35,8 @@ absl::Status AnswerCreate(const ApiDependencies& deps, const auth::Caller& calle
                           v1::CreateCompileJobResponse* response) {
   RETURN_IF_ERROR(submitted.status());
   const jobs::Job& job = *submitted->job;
-  FillJob(deps, job, response->mutable_job());
+  // On the thread of the store's writes, which nothing may hold up.
+  (submitted->already_existed ? FillJob : FillNewJob)(deps, job, response->mutable_job());
   response->set_already_existed(submitted->already_existed);
   if (deps.metrics != nullptr && !submitted->already_existed) {
     deps.metrics->Add(observe::Metric::kJobsAccepted, {caller.tenant}, 1);

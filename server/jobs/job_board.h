@@ -107,6 +107,12 @@ class JobBoard {
 
   // nullopt: the job is not here.
   virtual std::optional<BoardView> Look(absl::string_view job_id) const = 0;
+  // A look at a job that was just accepted here. It waits for nobody, so it is an estimate where
+  // the board is not in memory.
+  virtual std::optional<BoardView> LookAtNew(absl::string_view job_id,
+                                             absl::string_view /*tenant*/) const {
+    return Look(job_id);
+  }
   struct Counts {
     int64_t queued = 0;
     int64_t running = 0;

@@ -398,8 +398,9 @@ absl::StatusOr<JobService::JobPtr> JobService::TransitLocked(Entry& entry, absl:
 
 absl::StatusOr<JobService::JobPtr> JobService::Transit(absl::string_view job_id, const Step& step,
                                                        JobPtr* now) {
-  const std::shared_ptr<Entry> entry = FindOrAddEntry(job_id);
-  if (!entry->Await()) return JobNotFound(job_id);
+  std::shared_ptr<Entry> entry = FindOrAddEntry(job_id);
+  // Where its submit failed, the store alone knows whether the job is there.
+  while (!entry->Await()) entry = FindOrAddEntry(job_id);
   MutexLock changing(entry->change);
   const JobPtr before = entry->Get();
   const uint64_t writes_before = entry->writes;
@@ -455,9 +456,15 @@ absl::Status JobService::Tick() {
   return first_error;
 }
 
+// A job whose first write is under way is not there yet. Other daemons may know of it already,
+// where they share the store: it was written, and the answer got lost.
+bool JobService::IsHidden(const Entry& entry) const {
+  return !entry.is_stored() && !store_->is_shared();
+}
+
 absl::StatusOr<JobService::JobPtr> JobService::Get(absl::string_view job_id) const {
   if (const std::shared_ptr<Entry> entry = FindEntry(job_id)) {
-    if (!entry->is_stored()) return JobNotFound(job_id);
+    if (IsHidden(*entry)) return JobNotFound(job_id);
     JobPtr job = store_->is_shared() ? nullptr : entry->Get();
     if (job != nullptr) return job;
   }
@@ -471,7 +478,7 @@ absl::StatusOr<JobPage> JobService::List(const JobListQuery& query) const {
   std::erase_if(page.jobs, [&](Job& job) {
     const std::shared_ptr<Entry> entry = FindEntry(job.id);
     if (entry == nullptr) return false;
-    if (!entry->is_stored()) return true;
+    if (IsHidden(*entry)) return true;
     const JobPtr certain = store_->is_shared() ? nullptr : entry->Get();
     if (certain == nullptr || certain->revision == job.revision) return false;
     job = *certain;
@@ -488,7 +495,7 @@ absl::StatusOr<std::vector<JobEvent>> JobService::ReadEvents(absl::string_view j
   if (const std::shared_ptr<Entry> entry = FindEntry(job_id)) {
     const JobPtr job = store_->is_shared() ? nullptr : entry->Get();
     if (job != nullptr) last_certain = job->last_seq;
-    if (!entry->is_stored()) last_certain = 0;
+    if (IsHidden(*entry)) last_certain = 0;
   }
   if (from_seq > last_certain) return std::vector<JobEvent>();
   ASSIGN_OR_RETURN(std::vector<JobEvent> events,
@@ -498,7 +505,14 @@ absl::StatusOr<std::vector<JobEvent>> JobService::ReadEvents(absl::string_view j
 }
 
 std::optional<JobWait> JobService::Wait(absl::string_view job_id) const {
-  const std::optional<BoardView> view = board_->Look(job_id);
+  return ToWait(board_->Look(job_id));
+}
+
+std::optional<JobWait> JobService::WaitOfNew(const Job& job) const {
+  return ToWait(board_->LookAtNew(job.id, job.tenant));
+}
+
+std::optional<JobWait> JobService::ToWait(const std::optional<BoardView>& view) const {
   if (!view.has_value()) return std::nullopt;
   JobWait wait{.estimated_start = options_.now()};
   switch (view->place) {

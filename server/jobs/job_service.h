@@ -164,6 +164,8 @@ class JobService {
 
   // nullopt where it does not wait.
   std::optional<JobWait> Wait(absl::string_view job_id) const;
+  // An estimate for a job that was just accepted here; waits for nobody.
+  std::optional<JobWait> WaitOfNew(const Job& job) const;
   std::optional<int64_t> Position(absl::string_view job_id) const;
 
   // Told after each stored change of a job.
@@ -206,7 +208,7 @@ class JobService {
       content = value;
       came.NotifyAll();
     }
-    // Waits for the first write. False: there is no such job.
+    // Waits for the first write. False: it has failed, and nobody finds this entry any more.
     bool Await() const {
       const MutexLock lock(read);
       while (content == Content::kComes) came.Wait(read);
@@ -237,6 +239,9 @@ class JobService {
     std::shared_ptr<JobChange> change;
     bool waits = false;  // it has a place in the queue
   };
+
+  bool IsHidden(const Entry& entry) const;
+  std::optional<JobWait> ToWait(const std::optional<BoardView>& view) const;
 
   using Step = std::function<absl::StatusOr<std::optional<JobChange>>(const Job& job)>;
   static absl::StatusOr<std::optional<JobChange>> NoChange(const Job&) { return std::nullopt; }

@@ -1,7 +1,9 @@
 // Two daemons on one store and one board.
 #include <functional>
+#include <thread>
 #include <utility>
 
+#include "absl/synchronization/notification.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/jobs/job_service.h"
@@ -18,9 +20,12 @@ class SharedStore : public MemoryJobStore {
   bool is_shared() const override { return true; }
   void Apply(std::shared_ptr<const JobChange> change, Done done) override {
     if (before_write) std::exchange(before_write, nullptr)();
-    done(ApplyNow(*change));
+    const absl::Status written = ApplyNow(*change);
+    done(before_answer ? std::exchange(before_answer, nullptr)(change->job.id) : written);
   }
   std::function<void()> before_write;
+  // The next write is made, but nobody knows; what it returns is the answer.
+  std::function<absl::Status(const std::string& job_id)> before_answer;
 };
 
 class SharedBoardTest : public ::testing::Test {
@@ -38,14 +43,17 @@ class SharedBoardTest : public ::testing::Test {
             .retry = {},
             .lease_ttl = kTtl};
   }
-  std::string Submit(const std::string& key, const std::string& pinned_to = "") {
+  static NewJob Request(const std::string& key, const std::string& pinned_to = "") {
     NewJob request;
     request.cache_key = key;
     request.output_file = "model.h";
     request.spec.inputs = {{.role = "MODEL_FILE", .name = "m.pb", .sha256 = "s", .md5 = "m"}};
     request.spec.timeout = absl::Hours(1);
     request.spec.pinned_to = pinned_to;
-    const auto submitted = a_.SubmitAndWait(std::move(request));
+    return request;
+  }
+  std::string Submit(const std::string& key, const std::string& pinned_to = "") {
+    const auto submitted = a_.SubmitAndWait(Request(key, pinned_to));
     EXPECT_TRUE(submitted.ok()) << submitted.status();
     return submitted->job->id;
   }
@@ -187,6 +195,36 @@ TEST_F(SharedBoardTest, APinnedJobRunsWhereItIsPinned) {
   const std::string id = Submit("key", "b");
   EXPECT_FALSE((*a_.TryLease()).has_value());
   EXPECT_EQ(MustLease(b_).lease.job_id, id);
+}
+
+// Its client went to another daemon, which has found the job.
+TEST_F(SharedBoardTest, AJobWhoseAnswerIsLateIsThere) {
+  store_.before_answer = [&](const std::string& id) {
+    EXPECT_TRUE(b_.Get(id).ok());
+    EXPECT_TRUE(a_.Get(id).ok());
+    EXPECT_EQ(a_.ReadEvents(id, 1, 10, 1000)->size(), b_.ReadEvents(id, 1, 10, 1000)->size());
+    EXPECT_EQ(a_.List({.limit = 10})->jobs.size(), 1u);
+    return absl::OkStatus();
+  };
+  Submit("key");
+}
+
+TEST_F(SharedBoardTest, AJobWhoseAnswerIsLostCanBeCancelled) {
+  absl::StatusOr<std::shared_ptr<const Job>> cancelled = absl::UnknownError("not called");
+  std::thread other;
+  absl::Notification begun;
+  store_.before_answer = [&](const std::string& id) {
+    other = std::thread([&, id] {
+      begun.Notify();
+      cancelled = a_.Cancel(id, "why");  // most often it waits for this write
+    });
+    begun.WaitForNotification();
+    return absl::UnavailableError("the answer is lost");
+  };
+  EXPECT_FALSE(a_.SubmitAndWait(Request("key")).ok());
+  other.join();
+  ASSERT_TRUE(cancelled.ok()) << cancelled.status();
+  EXPECT_EQ((*cancelled)->state, JobState::kCancelled);
 }
 
 }  // namespace

@@ -22,9 +22,16 @@ constexpr uint64_t kOrdersPerBlock = 4096;
 constexpr int kMaxClaimTries = 16;
 constexpr int kMaxTakes = 1000;
 constexpr double kMinCostSeconds = 0.001;  // of a start, as FairQueue has it
+constexpr double kFirstMeanSeconds = 2;    // of a tenant without runs, as tables.sql has it
 constexpr std::chrono::seconds kCountsAge(1);
 constexpr std::chrono::seconds kLookPeriod(5);
 constexpr int64_t kMaxDue = 200;
+
+// Every slot ends a job of the mean time again and again.
+absl::Duration WaitFor(int64_t ahead, int64_t running, int64_t slots, double mean_s) {
+  const int64_t must_end = std::max<int64_t>(0, ahead + 1 + running - slots);
+  return absl::Seconds(mean_s * static_cast<double>(must_end) / static_cast<double>(slots));
+}
 
 int64_t Id(ClaimId claim) { return static_cast<int64_t>(claim); }
 
@@ -190,7 +197,8 @@ void PgBoard::Accept(const jobs::BoardJob& job, bool reserved) {
   } else {
     AddTenant(job.place.tenant);
   }
-  Wake();
+  // A paused node has work in pinned jobs alone.
+  if (!is_paused_ || !job.pinned_to.empty()) Wake();
 }
 
 bool PgBoard::Has(absl::string_view job_id) const {
@@ -423,11 +431,26 @@ std::optional<BoardView> PgBoard::Look(absl::string_view job_id) const {
   if (view.place != BoardView::Place::kQueue) return view;
   view.queue.position = rows->Int(0, 1);
   view.queue.tenant_limited = rows->Bool(0, 2);
-  // Every slot ends a job of the mean time again and again.
-  const int64_t slots = rows->Int(0, 4);
-  const int64_t must_end = std::max<int64_t>(0, view.queue.position + 1 + rows->Int(0, 3) - slots);
-  view.queue.estimated_wait = absl::Seconds(rows->Double(0, 5) * static_cast<double>(must_end) /
-                                            static_cast<double>(slots));
+  view.queue.estimated_wait =
+      WaitFor(view.queue.position, rows->Int(0, 3), rows->Int(0, 4), rows->Double(0, 5));
+  return view;
+}
+
+// By the counts of the last second, as if all tenants had the same weight.
+std::optional<BoardView> PgBoard::LookAtNew(absl::string_view /*job_id*/,
+                                            absl::string_view tenant) const {
+  const MutexLock lock(mutex_);
+  BoardView view{.place = BoardView::Place::kQueue};
+  const auto own = counts_.find(std::string(tenant));
+  const int64_t before = own == counts_.end() ? 0 : own->second.queued;
+  int64_t running = 0;
+  for (const auto& [name, count] : counts_) {
+    view.queue.position += name == tenant ? before : std::min(count.queued, before + 1);
+    running += count.running;
+  }
+  const auto mean = means_.find(std::string(tenant));
+  view.queue.estimated_wait = WaitFor(view.queue.position, running, slots_,
+                                      mean == means_.end() ? kFirstMeanSeconds : mean->second);
   return view;
 }
 
@@ -438,18 +461,23 @@ std::map<std::string, jobs::JobBoard::Counts> PgBoard::ReadCounts() const {
     counts_until_ = SteadyTimeAfter(kCountsAge);
   }
   const absl::StatusOr<Rows> rows = sessions_.Read(
-      "SELECT tenant, sum(queued)::bigint, sum(running)::bigint FROM ("
+      "SELECT c.tenant, c.queued, c.running, t.mean_s, "
+      "(SELECT greatest(coalesce(sum(n.slots), 0), 1) FROM node n WHERE n.state = 1) FROM ("
+      "SELECT tenant, sum(queued)::bigint AS queued, sum(running)::bigint AS running FROM ("
       "SELECT tenant, count(*) AS queued, 0 AS running FROM job_queue WHERE state <> 3 "
       "GROUP BY tenant UNION ALL "
       "SELECT tenant, 0, count(*) FROM claim WHERE fence <> 0 AND has_slot GROUP BY tenant"
-      ") AS both_kinds GROUP BY tenant",
+      ") AS both_kinds GROUP BY tenant) AS c LEFT JOIN tenant t USING (tenant)",
       {});
   const MutexLock lock(mutex_);
   if (!rows.ok()) return counts_;
   counts_.clear();
+  means_.clear();
   for (size_t row = 0; row < rows->size(); ++row) {
-    counts_[std::string(rows->Text(row, 0))] = {.queued = rows->Int(row, 1),
-                                                .running = rows->Int(row, 2)};
+    const std::string tenant(rows->Text(row, 0));
+    counts_[tenant] = {.queued = rows->Int(row, 1), .running = rows->Int(row, 2)};
+    if (!rows->IsNull(row, 3)) means_[tenant] = rows->Double(row, 3);
+    slots_ = rows->Int(row, 4);
   }
   return counts_;
 }

@@ -73,6 +73,8 @@ class PgBoard : public jobs::JobBoard {
   std::vector<jobs::BoardClaim> Orphaned(absl::string_view owner) const override;
   std::vector<std::string> Due(absl::Time now) const override;
   std::optional<jobs::BoardView> Look(absl::string_view job_id) const override;
+  std::optional<jobs::BoardView> LookAtNew(absl::string_view job_id,
+                                           absl::string_view tenant) const override;
   Counts GetCounts() const override;
   Unsubscribe Subscribe(std::function<void()> wake) override;
 
@@ -126,6 +128,8 @@ class PgBoard : public jobs::JobBoard {
   std::set<jobs::ClaimId> unknown_ NPUC_GUARDED_BY(mutex_);          // at the last look
   std::map<std::string, Use> uses_ NPUC_GUARDED_BY(mutex_);
   mutable std::map<std::string, Counts> counts_ NPUC_GUARDED_BY(mutex_);
+  mutable std::map<std::string, double> means_ NPUC_GUARDED_BY(mutex_);  // seconds of a job
+  mutable int64_t slots_ NPUC_GUARDED_BY(mutex_) = 1;                    // of all nodes
   mutable SteadyTime counts_until_ NPUC_GUARDED_BY(mutex_) = SteadyTime::min();
   SteadyTime next_look_ NPUC_GUARDED_BY(mutex_) = SteadyTime::min();
 

@@ -305,6 +305,19 @@ TEST_F(PgBoardTest, PriorityAgesAndPlacesAreCounted) {
   EXPECT_EQ(MustLease(*a_).lease.job_id, one);
 }
 
+// The answer of a submit is given on the thread of the store's writes.
+TEST_F(PgBoardTest, TheEstimateOfANewJobAsksNobody) {
+  for (int i = 0; i < 20; ++i) Submit(*a_);
+  while (a_->board.GetCounts().queued < 20) {
+  }
+  TestServer::Get()->Kill();
+  const auto view = a_->board.LookAtNew("new", "t");
+  ASSERT_TRUE(view.has_value());
+  EXPECT_EQ(view->queue.position, 20);
+  EXPECT_GT(view->queue.estimated_wait, absl::ZeroDuration());
+  TestServer::Get()->Start();
+}
+
 // An outage of the server in the middle of runs: they go on.
 TEST_F(PgBoardTest, RunsOutliveAnOutage) {
   const std::string id = Submit(*a_);

@@ -49,14 +49,31 @@ absl::Status SharedInputs::Fetch(absl::string_view scope, absl::string_view sha2
   return absl::NotFoundError(absl::StrCat("blob ", sha256, " is damaged in the shared store"));
 }
 
+bool SharedInputs::IsKept(const std::string& name) {
+  const MutexLock lock(kept_mutex_);
+  const auto found = kept_.find(name);
+  return found != kept_.end() && std::chrono::steady_clock::now() < found->second;
+}
+
+void SharedInputs::SetKept(const std::string& name) {
+  constexpr std::chrono::minutes kAge(1);
+  constexpr size_t kMaxNames = 10000;
+  const MutexLock lock(kept_mutex_);
+  if (kept_.size() >= kMaxNames) kept_.clear();
+  kept_[name] = SteadyTimeAfter(kAge);
+}
+
 absl::StatusOr<cache::BlobRef> SharedInputs::Acquire(absl::string_view scope,
                                                      absl::string_view sha256) {
   absl::StatusOr<cache::BlobRef> held = local_->Acquire(scope, sha256);
   if ((!held.ok() && !absl::IsNotFound(held.status())) || !AreNames(scope, sha256)) return held;
   // A user of the blob keeps it for the other nodes.
-  ASSIGN_OR_RETURN(const auto found, content_->Find(BlobName(scope, sha256)));
+  const std::string name = BlobName(scope, sha256);
+  if (held.ok() && IsKept(name)) return held;
+  ASSIGN_OR_RETURN(const auto found, content_->Find(name));
   if (held.ok()) {
     if (!found.has_value()) RETURN_IF_ERROR(Share(scope, *held));
+    SetKept(name);
     return held;
   }
   if (!found.has_value()) return held;

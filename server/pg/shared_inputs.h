@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -56,12 +57,17 @@ class SharedInputs : public cache::InputStore {
   absl::Status Share(absl::string_view scope, const cache::BlobRef& blob);
   absl::Status MakeRoom(absl::string_view scope, uint64_t size);
   absl::Status Fetch(absl::string_view scope, absl::string_view sha256, const Content::Info& info);
+  // True: its shared copy was there less than a minute ago, and so is kept for hours.
+  bool IsKept(const std::string& name);
+  void SetKept(const std::string& name);
   absl::StatusOr<bool> IsShared(absl::string_view scope, const cache::BlobDigest& digest);
 
   cache::InputStore* const local_;
   Content* const content_;
   const SharedInputsOptions options_;
   Mutex fetch_mutex_;  // one fetch at a time
+  Mutex kept_mutex_;
+  std::map<std::string, SteadyTime> kept_ NPUC_GUARDED_BY(kept_mutex_);
 };
 
 }  // namespace npuc::pg

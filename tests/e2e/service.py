@@ -68,6 +68,10 @@ class Daemon:
                   encoding="utf-8") as f:
             return f.read()[-4000:]
 
+    def set_program(self, npucd):
+        """From the next start on."""
+        self._npucd = npucd
+
     def kill(self):
         self.process.kill()
         self.process.wait()
