@@ -53,18 +53,6 @@ absl::Status ImportIdentityN(NodeImporter& node) {
 
 absl::Status ImportNoOp(NodeImporter& node) { return node.ExpectInputs(0, 0); }
 
-// The integer type that out_type names; i32 where it is absent.
-absl::StatusOr<DType> IndexType(NodeImporter& node) {
-  if (!node.node().HasAttr("out_type")) return DType::kInt32;
-  ASSIGN_OR_RETURN(const int type, node.RequiredType("out_type"));
-  const DType dtype = DTypeFromWire(type);
-  if (IsInteger(dtype)) return dtype;
-  return node.Fail(
-      DiagnosticKind::kBadAttribute,
-      absl::StrCat("attribute 'out_type' is ", DataTypeName(type), "; it must be an integer type"),
-      "export the model again");
-}
-
 ValueRef ShapeValue(NodeImporter& node, DType dtype, int i) {
   const Shape& shape = node.shape(i);
   return node.MakeConstant(IntTensor(dtype, {static_cast<int64_t>(shape.size())}, shape));
@@ -72,12 +60,12 @@ ValueRef ShapeValue(NodeImporter& node, DType dtype, int i) {
 
 absl::Status ImportShape(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(1, 1));
-  ASSIGN_OR_RETURN(const DType dtype, IndexType(node));
+  ASSIGN_OR_RETURN(const DType dtype, node.IndexTypeOr("out_type", DType::kInt32));
   return node.SetOutput(ShapeValue(node, dtype, 0));
 }
 
 absl::Status ImportShapeN(NodeImporter& node) {
-  ASSIGN_OR_RETURN(const DType dtype, IndexType(node));
+  ASSIGN_OR_RETURN(const DType dtype, node.IndexTypeOr("out_type", DType::kInt32));
   std::vector<ValueRef> values;
   for (int i = 0; i < node.input_count(); ++i) values.push_back(ShapeValue(node, dtype, i));
   return node.SetOutputs(std::move(values));
@@ -85,7 +73,7 @@ absl::Status ImportShapeN(NodeImporter& node) {
 
 absl::Status ImportSize(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(1, 1));
-  ASSIGN_OR_RETURN(const DType dtype, IndexType(node));
+  ASSIGN_OR_RETURN(const DType dtype, node.IndexTypeOr("out_type", DType::kInt32));
   return node.SetConstant(IntTensor(dtype, {}, {node.type(0).element_count()}));
 }
 

@@ -314,6 +314,20 @@ TEST(ImportOpsTest, ListDiffOfKnownNumbers) {
   EXPECT_FALSE(RunImport(open.Bytes(), Options({{"n", {2}}}, {"y"})).graph.ok());
 }
 
+TEST(ImportOpsTest, PositionsHaveAnIntegerType) {
+  for (const int type : {kDtString, kDtFloat, 12345}) {
+    GraphDefBuilder b;
+    b.Placeholder("x", {2, 3}).Int32s("all", {3}, {0, 1, 2}).Int32s("some", {1}, {0});
+    b.Node("l", "ListDiff", {"all", "some"}).Type("out_idx", type);
+    b.Node("y", "Sum", {"x", "l"}).Bool("keep_dims", false);
+    EXPECT_THAT(ErrorOf(b, {2, 3}), HasSubstr("attribute 'out_idx' is"));
+    GraphDefBuilder c;
+    c.Placeholder("x", {2, 3}).Int32s("axis", {}, {1});
+    c.Node("y", "ArgMax", {"x", "axis"}).Type("output_type", type);
+    EXPECT_THAT(ErrorOf(c, {2, 3}), HasSubstr("attribute 'output_type' is"));
+  }
+}
+
 TEST(ImportOpsTest, LogicalXor) {
   GraphDefBuilder b;
   b.Placeholder("x", {4}).Floats("a", {4}, {0, 1, 0, 1}).Floats("half", {}, {0.5f});

@@ -15,11 +15,7 @@ absl::Status ImportArg(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(2, 2));
   ASSIGN_OR_RETURN(int64_t axis, node.ConstantInt(1, "axis"));
   ASSIGN_OR_RETURN(axis, node.Axis(axis, node.rank(0)));
-  DType dtype = DType::kInt64;
-  if (node.node().HasAttr("output_type")) {
-    ASSIGN_OR_RETURN(const int wire_type, node.RequiredType("output_type"));
-    dtype = DTypeFromWire(wire_type);
-  }
+  ASSIGN_OR_RETURN(const DType dtype, node.IndexTypeOr("output_type", DType::kInt64));
   return node.SetOutput(frontend::ArgOf(
       node, node.input(0), {.axis = axis, .is_min = node.node().op() == "ArgMin", .dtype = dtype}));
 }
@@ -69,11 +65,7 @@ absl::Status ImportListDiff(NodeImporter& node) {
     numbers.push_back(x[i]);
     places.push_back(static_cast<int64_t>(i));
   }
-  DType place_type = DType::kInt32;
-  if (node.node().HasAttr("out_idx")) {
-    ASSIGN_OR_RETURN(const int wire_type, node.RequiredType("out_idx"));
-    place_type = DTypeFromWire(wire_type);
-  }
+  ASSIGN_OR_RETURN(const DType place_type, node.IndexTypeOr("out_idx", DType::kInt32));
   const auto list = [&](const std::vector<int64_t>& values, DType dtype) {
     const Shape shape = {static_cast<int64_t>(values.size())};
     return node.MakeConstant(CastTensor(Tensor::FromInts(shape, values), dtype));

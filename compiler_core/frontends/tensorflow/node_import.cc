@@ -25,6 +25,17 @@ NodeSource NodeImporter::SourceFor(absl::string_view op) const {
   return {source().name, std::string(op)};
 }
 
+absl::StatusOr<DType> NodeImporter::IndexTypeOr(absl::string_view attr, DType fallback) {
+  if (!node().HasAttr(attr)) return fallback;
+  ASSIGN_OR_RETURN(const int type, RequiredType(attr));
+  const DType dtype = DTypeFromWire(type);
+  if (IsInteger(dtype)) return dtype;
+  return Fail(DiagnosticKind::kBadAttribute,
+              absl::StrCat("attribute '", attr, "' is ", DataTypeName(type),
+                           "; it must be an integer type"),
+              "export the model again");
+}
+
 absl::StatusOr<bool> NodeImporter::IsNhwc() {
   ASSIGN_OR_RETURN(const std::string format, StringOr("data_format", "NHWC"));
   if (format == "NHWC") return true;

@@ -69,6 +69,9 @@ class NodeImporter : public frontend::AttributeNode<NodeView> {
   // data_format: true for NHWC, false for NCHW, an error for anything else.
   absl::StatusOr<bool> IsNhwc();
 
+  // The integer type that an attribute names; an error for anything else.
+  absl::StatusOr<DType> IndexTypeOr(absl::string_view attr, DType fallback);
+
   // From here on the nodes that this one becomes count as the operators that it is rewritten in,
   // which the core's list may hold where it lacks this one.
   void SetRewritten() { is_rewritten_ = true; }
