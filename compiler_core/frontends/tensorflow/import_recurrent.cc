@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/evaluator.h"
 #include "compiler_core/frontends/common/recurrent.h"
 #include "compiler_core/frontends/common/term.h"
 #include "compiler_core/frontends/tensorflow/node_import.h"
@@ -134,13 +135,16 @@ absl::Status ImportLstmLayer(NodeImporter& node) {
       parts[k].push_back(std::move(part));
     }
   }
+  ValueRef rest;  // the results behind the last step
+  if (used < steps) {
+    ASSIGN_OR_RETURN(const Tensor zeros,
+                     EvaluateBroadcast(Tensor::FromFloats({}, {0}),
+                                       {steps - used, step_shape[1], step_shape[2]}));
+    rest = node.MakeConstant(CastTensor(zeros, node.type(1).dtype));
+  }
   std::vector<ValueRef> outputs;
   for (std::vector<ValueRef>& part : parts) {
-    if (used < steps) {
-      const Shape rest = {steps - used, step_shape[1], step_shape[2]};
-      part.push_back(
-          node.Floats(rest, std::vector<double>(ElementCount(rest), 0), node.type(1).dtype));
-    }
+    if (rest != nullptr) part.push_back(rest);
     ASSIGN_OR_RETURN(ValueRef all, node.Joined(part, 0));
     outputs.push_back(std::move(all));
   }

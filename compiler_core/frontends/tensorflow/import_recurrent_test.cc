@@ -106,6 +106,21 @@ TEST(ImportRecurrentTest, BlockLstmOfBothOrders) {
   }
 }
 
+// The zeros behind the last step are bounded before they take memory.
+TEST(ImportRecurrentTest, StepsWithoutSequencesAreBounded) {
+  GraphDefBuilder b;
+  b.Placeholder("x", {4096, 30000, 1}).Placeholder("s", {30000, 1000}).Int32s("n", {}, {0});
+  b.Placeholder("w", {1001, 4000}).Placeholder("b", {4000}).Placeholder("p", {1000});
+  b.Node("y", "BlockLSTMV2", {"n", "x", "s", "s", "w", "p", "p", "p", "b"});
+  const ImportResult result = RunImport(b.Bytes(), Options({{"x", {4096, 30000, 1}},
+                                                            {"s", {30000, 1000}},
+                                                            {"w", {1001, 4000}},
+                                                            {"b", {4000}},
+                                                            {"p", {1000}}},
+                                                           {"y"}));
+  EXPECT_THAT(result.Text(), HasSubstr("[4096,30000,1000]"));
+}
+
 TEST(ImportRecurrentTest, GruBlockCell) {
   GraphDefBuilder b;
   b.Placeholder("x", {1, 1}).Placeholder("h", {1, 1});
