@@ -394,6 +394,32 @@ TEST(MxNetImportTest, DeclaredOperatorsAreTheirFormulas) {
               HasSubstr("the declaration at line 2 of ops.yaml reads it"));
 }
 
+// A node has as many results as some other reads, each of which costs memory where subgraphs are
+// looked for.
+TEST(MxNetImportTest, BoundsTheResultsThatSubgraphsAreFoundIn) {
+  std::string nodes = R"({"op": "null", "name": "data", "inputs": []})";
+  constexpr int kNodes = 300;
+  for (int i = 0; i < kNodes; ++i) {
+    absl::StrAppend(&nodes, R"(, {"op": "tanh", "name": "t)", i, R"(", "inputs": [[)", i, ", ",
+                    i == 0 ? 0 : 4095, ", 0]]}");
+  }
+  const std::string symbol = absl::StrCat(
+      R"({"nodes": [)", nodes, R"(], "arg_nodes": [0], "heads": [[)", kNodes, ", 0, 0]]}");
+  constexpr char kDeclared[] = R"(operators:
+  - op: Twice
+    pattern_nodes: [[a, tanh], [b, tanh]]
+    pattern_edges: [[a, b]]
+    operands: {x: a:0}
+    formula: y = x
+    results: [y]
+)";
+  const std::string params = ParamsBytes({{"arg:unused", ArrayBytes(2, {1}, {0})}});
+  CompileOptions options;
+  options.inputs = {{"data", {1, 2}}};
+  EXPECT_THAT(Import(symbol, params, options, kDeclared).problems,
+              HasSubstr("the most in which PLUGINS find subgraphs"));
+}
+
 TEST(MxNetImportTest, BoundsTheUnitsOfARnn) {
   constexpr char kSymbol[] = R"({"nodes": [
     {"op": "null", "name": "data", "inputs": []}, {"op": "null", "name": "p", "inputs": []},

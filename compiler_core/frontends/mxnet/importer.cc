@@ -1,6 +1,7 @@
 #include "compiler_core/frontends/mxnet/importer.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -23,6 +24,9 @@ bool IsBoxDecoder(const NodeView& node) {
   return std::find(std::begin(kBoxDecoders), std::end(kBoxDecoders), node.op()) !=
          std::end(kBoxDecoders);
 }
+
+// The results of all nodes where subgraphs are looked for: each gets a name.
+constexpr int64_t kMaxResults = int64_t{1} << 20;
 
 // The name that PLUGINS have for a node's operator: of MXNet's Custom it is op_type.
 std::string PluginNameOf(const NodeView& node) {
@@ -275,6 +279,12 @@ void Importer::MatchSubgraphs() {
     std::for_each(node.inputs().begin(), node.inputs().end(), read);
   }
   for (const Output& output : outputs_) read(output.entry);
+  if (std::accumulate(result_counts.begin(), result_counts.end(), int64_t{0}) > kMaxResults) {
+    return state_.AddError(DiagnosticKind::kModelLimitExceeded, {},
+                           absl::StrCat("the nodes of the symbol have more than ", kMaxResults,
+                                        " results, the most in which PLUGINS find subgraphs"),
+                           "declare operators in the place of subgraphs");
+  }
   for (size_t i = 0; i < symbol_.nodes().size(); ++i) {
     const NodeView& node = symbol_.nodes()[i];
     if (!is_needed_[i]) continue;
