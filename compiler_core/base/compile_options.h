@@ -65,6 +65,11 @@ struct CompileOptions {
   // kAuto: kCompatible on GRUS, kInPlace on the integer cores.
   enum class MemoryPlan : uint8_t { kAuto, kCompatible, kInPlace };
   MemoryPlan memory_plan = MemoryPlan::kAuto;
+  // Integer cores. kSize: layers in stripes of rows where that needs less RAM (memplan/stripes.h).
+  enum class Optimize : uint8_t { kSpeed, kSize };
+  Optimize optimize = Optimize::kSpeed;
+  // SRAM_LIMIT: of data_content, struct input and struct output together.
+  std::optional<int64_t> sram_limit_bytes;
   std::optional<QuantOptions> quant;  // QUANT, of the integer cores
   bool save_histograms = false;       // -s
   int64_t layer_error_frames = 0;     // compared with float32, for the report; 0..256

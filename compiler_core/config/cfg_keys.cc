@@ -14,7 +14,7 @@ using Become = CfgBecome;
 
 constexpr char kProfile[] = "a profile counts every unit";
 constexpr char kSamples[] = "the simulator counts every command, so that there are no samples";
-constexpr char kMemories[] = "results lie in one arena; tiles and memories would change no result";
+constexpr char kMemories[] = "results lie in one arena; other memories would change no result";
 constexpr char kWorkers[] = "samples are read one after the other";
 
 constexpr CfgKey kCfgKeys[] = {
@@ -73,7 +73,8 @@ constexpr CfgKey kCfgKeys[] = {
     {"GBuilder", "gm_size", Become::kNothing, "", "", kMemories},
     {"GBuilder", "ocm_size", Become::kNothing, "", "", kMemories},
     {"GBuilder", "ocm_addr", Become::kNothing, "", "", kMemories},
-    {"GBuilder", "tiling", Become::kChecked, "", "fps", kMemories},
+    {"GBuilder", "tiling", Become::kChecked, "", "fps",
+     "the most frames a second are OPTIMIZE: speed, the default"},
     {kParseTool, "output_dir", Become::kTask, "", "",
      "the folder of the IR; default: the config's"},
     {kQuantizeTool, "graph", Become::kValue, "MODEL_FILE", "", ""},

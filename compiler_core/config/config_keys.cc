@@ -81,6 +81,8 @@ absl::string_view ConfigTypeName(ConfigType type) {
       return "true or false";
     case ConfigType::kInteger:
       return "an integer";
+    case ConfigType::kBytes:
+      return "a number of bytes, K or M may stand behind it";
     case ConfigType::kText:
       return "one line of text";
     case ConfigType::kPath:
@@ -131,7 +133,7 @@ std::string ConfigHelp() {
     absl::StrAppend(&out, key.name, ": ", key.example, "\n    ", key.meaning, "\n    ",
                     key.type == ConfigType::kChoice ? words(key.choices)
                                                     : std::string(ConfigTypeName(key.type)));
-    if (key.type == ConfigType::kInteger) absl::StrAppend(&out, ", ", key.lo, "..", key.hi);
+    if (key.hi > 0) absl::StrAppend(&out, ", ", key.lo, "..", key.hi);
     if (!key.required_for.empty()) {
       absl::StrAppend(&out, "; required",
                       key.required_for == "*" ? "" : " for " + words(key.required_for));

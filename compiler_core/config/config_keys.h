@@ -23,6 +23,7 @@ enum class ConfigType : uint8_t {
   kChoice,   // one of `choices`
   kBool,     // as YAML 1.1 has it: true/false, yes/no, on/off
   kInteger,  // lo..hi
+  kBytes,    // the same, also with K (1,024) or M behind it
   kText,     // one line
   kPath,     // a file name, relative to the config's folder
   kPaths,    // such a name, or [name, ...] of at most kMaxPaths

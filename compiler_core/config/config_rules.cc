@@ -65,6 +65,7 @@ std::string ValueText(const ConfigSetting& setting) {
     case ConfigType::kBool:
       return setting.flag ? "true" : "false";
     case ConfigType::kInteger:
+    case ConfigType::kBytes:
       return absl::StrCat(setting.number);
     default:
       return Printable(setting.text);
@@ -289,6 +290,20 @@ void CheckNoEffect(const ConfigSettings& all, ConfigReporter& reporter) {
   }
 }
 
+// Stripes keep rows over rows of others.
+void CheckOptimize(const ConfigSettings& all, ConfigReporter& reporter) {
+  const ConfigSetting* optimize = all.Find("OPTIMIZE");
+  const ConfigSetting* plan = all.Find("MEMORY_PLAN");
+  if (optimize == nullptr || optimize->text != "size" || plan == nullptr ||
+      plan->text != "compatible") {
+    return;
+  }
+  reporter.Add(DiagnosticKind::kConfigConflict, optimize->key_place,
+               "OPTIMIZE: size lets rows lie over rows of other buffers that are dead, and "
+               "MEMORY_PLAN: compatible never does",
+               "remove one of the two lines");
+}
+
 // Keys that the core takes and does nothing with. On integer cores those are about the fp16 cores'
 // weights, memory and outputs.
 void CheckHasEffect(const ConfigSettings& all, ConfigReporter& reporter) {
@@ -331,6 +346,7 @@ void CheckConfigRules(const ConfigSettings& settings, ConfigReporter& reporter) 
   CheckFp16Outputs(settings, reporter);
   CheckNotEmpty(settings, reporter);
   CheckPreprocess(settings, reporter);
+  CheckOptimize(settings, reporter);
   CheckNoEffect(settings, reporter);
   CheckUnits(settings, reporter);
   CheckHasEffect(settings, reporter);

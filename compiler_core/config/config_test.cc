@@ -270,9 +270,28 @@ TEST(ConfigKeysTest, TableIsWellFormed) {
     EXPECT_FALSE(key.example.empty()) << key.name;
     EXPECT_FALSE(key.meaning.empty()) << key.name;
     EXPECT_EQ(key.type == ConfigType::kChoice, !key.choices.empty()) << key.name;
-    EXPECT_EQ(key.type == ConfigType::kInteger, key.hi > 0) << key.name;
+    EXPECT_EQ(key.type == ConfigType::kInteger || key.type == ConfigType::kBytes, key.hi > 0)
+        << key.name;
   }
   EXPECT_EQ(FindConfigKey("corename"), nullptr);
+}
+
+TEST(ConfigTest, BytesHaveUnits) {
+  const auto limit = [](absl::string_view text) {
+    Diagnostics diagnostics;
+    const auto config =
+        ParseConfig(absl::StrCat("CORENAME: Z2_0901\nFRAMEWORK: TFLITE\nMODEL_FILE: m.tflite\n"
+                                 "OUTPUT_FILE: m.h\nSRAM_LIMIT: ",
+                                 text, "\n"),
+                    "c.yaml", diagnostics);
+    return config.ok() ? config->options.sram_limit_bytes.value_or(-1) : 0;
+  };
+  EXPECT_EQ(limit("20480"), 20480);
+  EXPECT_EQ(limit("20K"), 20480);
+  EXPECT_EQ(limit("1M"), 1 << 20);
+  for (const char* bad : {"K", "-1K", "1.5K", "20k", "20KB", "9999999999M", "4M M", "0"}) {
+    EXPECT_EQ(limit(bad), 0) << bad;
+  }
 }
 
 TEST(ConfigKeysTest, HelpNamesEveryKey) {

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <optional>
 #include <set>
+#include <string>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -11,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "compiler_core/base/fp16.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/ir/graph/types.h"
@@ -155,10 +158,27 @@ bool ReadBool(const Reading& reading, const ConfigNode& node, ConfigSetting& set
   return true;
 }
 
+// "64K" becomes "64" and 1,024.
+std::pair<absl::string_view, int64_t> SplitUnit(absl::string_view text) {
+  if (absl::ConsumeSuffix(&text, "K")) return {text, int64_t{1} << 10};
+  if (absl::ConsumeSuffix(&text, "M")) return {text, int64_t{1} << 20};
+  return {text, 1};
+}
+
 bool ReadBoundedInteger(const Reading& reading, const ConfigNode& node, ConfigSetting& setting) {
-  if (!ReadInteger(reading, node, ConfigTypeName(ConfigType::kInteger), setting.number)) {
-    return false;
+  ConfigNode number = node;
+  int64_t unit = 1;
+  if (reading.key.type == ConfigType::kBytes && node.kind == Kind::kScalar) {
+    const auto [digits, of_text] = SplitUnit(node.text);
+    number.text = std::string(digits);
+    unit = of_text;
   }
+  const std::optional<int64_t> value =
+      node.kind == Kind::kScalar && node.plain ? ParseYamlInteger(number.text) : std::nullopt;
+  if (!value.has_value()) return reading.WrongType(node, ConfigTypeName(reading.key.type));
+  setting.number = *value;
+  // Before the product, which would overflow.
+  if (*value >= 0 && *value <= reading.key.hi) setting.number *= unit;
   if (setting.number >= reading.key.lo && setting.number <= reading.key.hi) return true;
   return reading.NotAllowed(node,
                             absl::StrCat(reading.key.name, " is ", setting.number, ", not in ",
@@ -455,6 +475,7 @@ bool ReadConfigValue(const ConfigNode& value, ConfigReporter& reporter, ConfigSe
     case ConfigType::kBool:
       return ReadBool(reading, value, setting);
     case ConfigType::kInteger:
+    case ConfigType::kBytes:
       return ReadBoundedInteger(reading, value, setting);
     case ConfigType::kPath:
       return ReadPath(reading, value, setting);

@@ -2,6 +2,8 @@
 #define NPUC_COMPILER_CORE_MEMPLAN_PLAN_H_
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -12,6 +14,7 @@
 #include "compiler_core/ir/cmd/access.h"
 #include "compiler_core/ir/cmd/command.h"
 #include "compiler_core/ir/integer/command.h"
+#include "compiler_core/ir/integer/steps.h"
 #include "compiler_core/memplan/placement.h"
 
 namespace npuc {
@@ -41,6 +44,27 @@ enum class PlanMethod : uint8_t {
 // "greedy: meets the bound", "search: proven optimal", "search: budget ended" ...
 absl::string_view NameOf(PlanMethod method);
 
+// The outcome of a search for stripes of rows (stripes.h), for people.
+struct StripeReport {
+  struct Chain {
+    std::string first_layer, last_layer;
+    int64_t commands = 0;  // before
+    int64_t stripes = 0;
+    int64_t pieces = 0;  // commands that compute
+    int64_t copies = 0;  // commands that copy rows for the next stripe
+    bool operator==(const Chain&) const = default;
+  };
+  std::vector<Chain> chains;
+  int64_t arena_before_bytes = 0;
+  int64_t arena_bytes = 0;
+  int64_t cycles_before = 0;
+  int64_t cycles = 0;
+  int64_t macs_before = 0;
+  int64_t macs = 0;
+  int64_t nodes = 0;  // commands planned by the search
+  bool budget_ended = false;
+};
+
 struct MemoryPlanResult {
   int64_t arena_bytes = 0;        // size of data_content
   int64_t lower_bound_bytes = 0;  // most bytes alive at once: no plan can be smaller
@@ -50,6 +74,7 @@ struct MemoryPlanResult {
   // The most bytes of whole buffers alive between two layers, in the best order; 0 where
   // that is not known.
   int64_t order_bound_bytes = 0;
+  std::optional<StripeReport> stripes = std::nullopt;  // of a search for stripes
 };
 
 // Gives every kData buffer an offset within data_content, a multiple of `alignment_bytes`, such
@@ -69,6 +94,19 @@ MemoryPlanResult PlanMemory(const CommandView& view, int64_t alignment_bytes);
 // it can be copied to its input.
 absl::StatusOr<MemoryPlanResult> PlanMemoryByRows(integer::Program& program,
                                                   int64_t alignment_bytes, bool ports_in_data);
+
+// Bytes of each buffer, by its number: stored before the first command of a part of a program, and
+// needed behind the last one.
+struct RowBorders {
+  std::vector<integer::ByteRange> stored;
+  std::vector<integer::ByteRange> needed;
+};
+// The bytes that a few commands of a program take by rows, with all that others have stored and
+// will read. max_nodes: of the placement. Null: the part is too large, or is_worth_it says false of
+// the most bytes alive at once.
+std::optional<int64_t> ArenaOfPart(const integer::Program& part, const RowBorders& borders,
+                                   int64_t alignment_bytes, bool ports_in_data, int64_t max_nodes,
+                                   absl::FunctionRef<bool(int64_t bound_bytes)> is_worth_it);
 
 // What PlanMemory does, without a program.
 struct PlacementResult {

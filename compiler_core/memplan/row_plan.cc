@@ -46,6 +46,8 @@ struct Touches {
 
 // The bytes of a buffer that are alive at each step of a command, in the order of a direction.
 using Trace = std::vector<ByteRange>;
+// By touch of a command, ascending and descending.
+using Traces = std::vector<std::array<Trace, 2>>;
 
 // The least distance between two buffers.
 struct PairDistance {
@@ -58,12 +60,14 @@ using PairDistances = absl::flat_hash_map<std::pair<int32_t, int32_t>, PairDista
 // Computes which distances buffers must keep, and how many bytes are alive at once.
 class RowLives {
  public:
-  RowLives(const integer::Program& program, bool ports_in_data)
+  RowLives(const integer::Program& program, const RowBorders& borders, bool ports_in_data)
       : program_(program), ports_in_data_(ports_in_data), ranges_(program.buffers.size()) {
     for (const integer::Command& command : program.commands) TakeTouches(command);
+    written_ = borders.stored;
+    needed_ = borders.needed;
     written_.resize(ranges_.size());
     needed_.resize(ranges_.size());
-    if (ports_in_data_) MarkPorts();
+    MarkBorders();
     FindNeeds();
   }
 
@@ -147,16 +151,14 @@ class RowLives {
     }
   }
 
-  // The inputs are stored before the first command, and the outputs are read behind the last one.
-  void MarkPorts() {
+  // Bytes stored before the first command are alive from there on, and those needed behind the last
+  // one up to there.
+  void MarkBorders() {
     const int32_t end = static_cast<int32_t>(touches_.size()) - 1;
-    if (SizeOf(kInput) > 0) {
-      ranges_[kInput] = {0, std::max(ranges_[kInput].last, 0)};
-      written_[kInput] = {0, SizeOf(kInput)};
-    }
-    if (SizeOf(kOutput) > 0) {
-      ranges_[kOutput] = {ranges_[kOutput].empty() ? end : ranges_[kOutput].first, end};
-      needed_[kOutput] = {0, SizeOf(kOutput)};
+    for (size_t i = 0; i < ranges_.size(); ++i) {
+      LiveRange& range = ranges_[i];
+      if (!written_[i].empty()) range = {0, std::max(range.last, 0)};
+      if (!needed_[i].empty()) range = {range.empty() ? end : range.first, end};
     }
   }
 
@@ -211,30 +213,32 @@ class RowLives {
   }
 
   // Two buffers that a command touches: in the direction that asks for less.
-  void RequireOfTouched(const Touches& touches, const Touch& lower, const Touch& upper) {
+  void RequireOfTouched(const Touches& touches, const Traces& traces, size_t lower, size_t upper) {
     int64_t distance = std::numeric_limits<int64_t>::max();
     for (const bool descending : touches.directions) {
-      int64_t its = DistanceOf(TraceOf(lower, descending), TraceOf(upper, descending));
+      int64_t its = DistanceOf(traces[lower][descending], traces[upper][descending]);
       // Element over element: upwards the result lies not above its operand, downwards not below.
-      const Touch& operand = descending ? lower : upper;
-      const Touch& result = descending ? upper : lower;
+      const Touch& operand = touches.all[descending ? lower : upper];
+      const Touch& result = touches.all[descending ? upper : lower];
       if (operand.walked.has_value() && result.buffer == touches.written &&
           operand.needed_later.empty() && written_[result.buffer].empty()) {
         its = std::min(its, descending ? *operand.walked : -*operand.walked);
       }
       distance = std::min(distance, its);
     }
-    Require(lower.buffer, upper.buffer, distance);
+    Require(touches.all[lower].buffer, touches.all[upper].buffer, distance);
   }
 
   void TakeCommand(const Touches& touches, const std::vector<int32_t>& alive) {
     int64_t idle_bytes = 0;          // of buffers that the command does not touch
     std::vector<ByteRange> touched;  // alive at some step; long nets have hundreds of idle buffers
-    for (const Touch& touch : touches.all) {
-      ByteRange& hull = touched.emplace_back();
-      for (const ByteRange& alive_now : TraceOf(touch, false)) {
-        hull = integer::HullOf(hull, alive_now);
+    Traces traces(touches.all.size());
+    for (size_t i = 0; i < touches.all.size(); ++i) {
+      for (const bool descending : touches.directions) {
+        traces[i][descending] = TraceOf(touches.all[i], descending);
       }
+      ByteRange& hull = touched.emplace_back();
+      for (const ByteRange& alive_now : traces[i][0]) hull = integer::HullOf(hull, alive_now);
     }
     for (const int32_t other : alive) {
       if (std::any_of(touches.all.begin(), touches.all.end(),
@@ -250,12 +254,12 @@ class RowLives {
         Require(touches.all[i].buffer, other, touched[i].end - range.begin);
       }
     }
-    for (const Touch& lower : touches.all) {
-      for (const Touch& upper : touches.all) {
-        if (lower.buffer != upper.buffer) RequireOfTouched(touches, lower, upper);
+    for (size_t lower = 0; lower < touches.all.size(); ++lower) {
+      for (size_t upper = 0; upper < touches.all.size(); ++upper) {
+        if (lower != upper) RequireOfTouched(touches, traces, lower, upper);
       }
     }
-    TakeBound(touches, idle_bytes);
+    TakeBound(touches, traces, idle_bytes);
     for (const Touch& touch : touches.all) {
       for (const ByteRange& range : touch.writes) {
         written_[touch.buffer] = integer::HullOf(written_[touch.buffer], range);
@@ -266,16 +270,16 @@ class RowLives {
 
   // An element that lies over its operand takes no byte of its own: where there may be one, what
   // the step itself stores is not counted.
-  void TakeBound(const Touches& touches, int64_t idle_bytes) {
+  void TakeBound(const Touches& touches, const Traces& traces, int64_t idle_bytes) {
     const bool is_walked = std::any_of(touches.all.begin(), touches.all.end(),
                                        [](const Touch& touch) { return touch.walked.has_value(); });
     int64_t least = std::numeric_limits<int64_t>::max();
     for (const bool descending : touches.directions) {
       int64_t most = 0;
       std::vector<int64_t> bytes;
-      for (const Touch& touch : touches.all) {
-        const Trace trace = TraceOf(touch, descending);
-        const size_t late = is_walked && touch.buffer == touches.written ? 1 : 0;
+      for (size_t t = 0; t < touches.all.size(); ++t) {
+        const Trace& trace = traces[t][descending];
+        const size_t late = is_walked && touches.all[t].buffer == touches.written ? 1 : 0;
         bytes.resize(trace.size());
         for (size_t i = late; i < trace.size(); ++i) bytes[i] += trace[i - late].size();
       }
@@ -331,6 +335,16 @@ RowItems RowItemsOf(const integer::Program& program, const RowLives& lives,
   return result;
 }
 
+// The inputs are stored before the first command, and the outputs are read behind the last one.
+RowBorders BordersOfPorts(const integer::Program& program) {
+  RowBorders borders;
+  borders.stored.resize(program.buffers.size());
+  borders.needed.resize(program.buffers.size());
+  borders.stored[kInput] = {0, program.buffers[kInput].size_bytes};
+  borders.needed[kOutput] = {0, program.buffers[kOutput].size_bytes};
+  return borders;
+}
+
 // Ascending, unless the result lies over bytes that are read later only so.
 void SetDirections(integer::Program& program) {
   for (integer::Command& command : program.commands) {
@@ -354,7 +368,7 @@ void SetDirections(integer::Program& program) {
 
 absl::StatusOr<MemoryPlanResult> PlanMemoryByRows(integer::Program& program,
                                                   int64_t alignment_bytes, bool ports_in_data) {
-  RowLives lives(program, ports_in_data);
+  RowLives lives(program, ports_in_data ? BordersOfPorts(program) : RowBorders(), ports_in_data);
   const bool fits = lives.Run();
   const RowItems items = RowItemsOf(program, lives, alignment_bytes);
   if (!fits || items.items.size() > kMaxItems) return PlanMemory(program, alignment_bytes);
@@ -384,6 +398,19 @@ absl::StatusOr<MemoryPlanResult> PlanMemoryByRows(integer::Program& program,
   result.method = is_optimal ? PlanMethod::kRowsOptimal : PlanMethod::kRowsEnded;
   result.search_nodes = kRowNodes - std::max<int64_t>(budget.nodes, 0);
   return result;
+}
+
+std::optional<int64_t> ArenaOfPart(const integer::Program& part, const RowBorders& borders,
+                                   int64_t alignment_bytes, bool ports_in_data, int64_t max_nodes,
+                                   absl::FunctionRef<bool(int64_t bound_bytes)> is_worth_it) {
+  RowLives lives(part, borders, ports_in_data);
+  if (!lives.Run()) return std::nullopt;
+  const RowItems items = RowItemsOf(part, lives, alignment_bytes);
+  if (items.items.size() > kMaxItems || !is_worth_it(items.bound_bytes)) return std::nullopt;
+  NodeBudget budget{max_nodes};
+  Offsets offsets;
+  PlaceByDistances(items.items, items.distances, items.bound_bytes, budget, offsets);
+  return ArenaOf(items.items, offsets);
 }
 
 }  // namespace npuc

@@ -64,6 +64,26 @@ void WriteSizes(const CompiledModel& model, const MemoryPlanResult& memory, Json
   out.EndObject();
 }
 
+void WriteStripes(const StripeReport& stripes, JsonWriter& out) {
+  out.Key("stripes");
+  out.BeginObject();
+  out.Members("arena_before_bytes", stripes.arena_before_bytes, "cycles_before",
+              stripes.cycles_before, "cycles", stripes.cycles, "macs_before", stripes.macs_before,
+              "macs", stripes.macs, "search_nodes", stripes.nodes, "search_ended",
+              stripes.budget_ended);
+  out.Key("chains");
+  out.BeginArray();
+  for (const StripeReport::Chain& chain : stripes.chains) {
+    out.BeginObject();
+    out.Members("first", Printable(chain.first_layer), "last", Printable(chain.last_layer),
+                "layers", chain.commands, "stripes", chain.stripes, "commands", chain.pieces,
+                "copies", chain.copies);
+    out.EndObject();
+  }
+  out.EndArray();
+  out.EndObject();
+}
+
 void WriteMemoryPlan(const MemoryPlanResult& memory, JsonWriter& out) {
   out.Key("memory_plan");
   out.BeginObject();
@@ -71,6 +91,7 @@ void WriteMemoryPlan(const MemoryPlanResult& memory, JsonWriter& out) {
               "method", NameOf(memory.method), "search_nodes", memory.search_nodes, "order",
               memory.is_reordered ? "for less memory" : "as in the model");
   if (memory.order_bound_bytes > 0) out.Member("order_bound_bytes", memory.order_bound_bytes);
+  if (memory.stripes.has_value()) WriteStripes(*memory.stripes, out);
   out.EndObject();
 }
 

@@ -227,7 +227,7 @@ std::string ListConfigKeys(bool json) {
                {"required_for", split(key.required_for)},
                {"cores", split(CoresOf(key.families))},
                {"frameworks", split(key.frameworks)}};
-    if (key.type == ConfigType::kInteger) entry["range"] = {key.lo, key.hi};
+    if (key.hi > 0) entry["range"] = {key.lo, key.hi};
     keys.push_back(std::move(entry));
   }
   return absl::StrCat(keys.dump(1), "\n");

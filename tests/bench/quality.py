@@ -11,9 +11,9 @@ and weights, commands, estimated cycles, elements, multiply-adds. What a core re
 the totals of those compiled both times, and what got worse, which is exit 1; --page writes that as
 Markdown, and behind it what --reference prints: the published int8 nets on REF128, a core of 128
 multipliers, beside what Arm's Vela 5.1.0 reports for an Ethos-U55-128 (accelerator config
-ethos-u55-128, Sram_Only; recorded here, since Vela is not run). Figures are counted, not timed:
-they are the same on every machine. Environment:
-NPUC_BIN_DIR (default build/bin), NPUC_SHARED (default ../shared; 77 where it is missing).
+ethos-u55-128, Sram_Only; recorded here, since Vela is not run), and by OPTIMIZE speed and size.
+Figures are counted, not timed: they are the same on every machine. Environment: NPUC_BIN_DIR
+(default build/bin), NPUC_SHARED (default ../shared; 77 where it is missing).
 """
 
 import argparse
@@ -174,6 +174,38 @@ def reference():
     return lines
 
 
+SIZE_HEAD = """## OPTIMIZE: size
+
+The published int8 nets with layers in stripes of rows, beside Vela optimising for size. SRAM_LIMIT
+is what the design aimed at. Multiply-adds grow where stripes compute rows twice; outputs are the
+same bits.
+"""
+LIMITS = {"resnet8_int8": 20480, "vww_96_int8": 28672}
+
+
+def by_size():
+    """Lines of Markdown: the nets of VELA by speed, by size, and within LIMITS."""
+    lines = ["| net | core | settings | RAM | Vela | cycles | multiply-adds | commands |",
+             "|---|---|---|---|---|---|---|---|"]
+    for name, (_, small, _, _) in VELA.items():
+        path = harness.shared("models", "tflite", "mlperf_tiny", f"{name}.tflite")
+        for core in ("REF128", "Z2_0901"):
+            plain = None
+            settings = ["OPTIMIZE: speed", "OPTIMIZE: size"]
+            if name in LIMITS:
+                settings.append(f"OPTIMIZE: size\nSRAM_LIMIT: {LIMITS[name]}")
+            for keys in settings:
+                with harness.scratch() as folder:
+                    found = measure(simple_config(path, core) + keys + "\n", folder)
+                plain = plain or found
+                more = 100 * (found["cycles"] / plain["cycles"] - 1)
+                cells = [name, core, keys.replace("\n", ", "), f"{found['ram']:,}", f"{small:,}",
+                         f"{found['cycles']:,} (+{more:.1f} %)", f"{found['macs']:,}",
+                         f"{found['commands']:,}"]
+                lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -184,7 +216,7 @@ def main():
     parser.add_argument("--reference", action="store_true")
     arguments = parser.parse_args()
     if arguments.reference:
-        print("\n".join(reference()))
+        print("\n".join([*reference(), "", SIZE_HEAD, *by_size()]))
         return 0
     after = measure_all(arguments.names)
     if arguments.json:
@@ -206,7 +238,8 @@ def main():
     if arguments.page:
         with open(arguments.page, "w", encoding="utf-8") as f:
             worse_lines = [f"Worse: {line}.\n" for line in worse]
-            f.write("\n".join([HEAD, *lines, "", *worse_lines, REFERENCE_HEAD, *reference()])
+            f.write("\n".join([HEAD, *lines, "", *worse_lines, REFERENCE_HEAD, *reference(), "",
+                               SIZE_HEAD, *by_size()])
                     + "\n")
     return 1 if worse else 0
 

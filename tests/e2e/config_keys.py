@@ -78,6 +78,8 @@ CONFIG_ROWS = {
     "MODEL_INFO": [("kws-v1", {})],
     "OPT_CONFIG": [("edited.json", {})],
     "MEMORY_PLAN": [(ByCore("in_place", "compatible"), {})],
+    "OPTIMIZE": [("size", {})],
+    "SRAM_LIMIT": [(1 << 20, {}), (16, {})],
     "CODE_WEIGHTS": [(False, {})],
     "KEEP_DEAD": [(True, {})],
     "LAYER_ERROR_FRAMES": [(2, {})],

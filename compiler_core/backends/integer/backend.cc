@@ -14,12 +14,12 @@
 #include "compiler_core/backends/integer/integer_metrics.h"
 #include "compiler_core/backends/integer/integer_model.h"
 #include "compiler_core/backends/integer/layer_outputs.h"
+#include "compiler_core/backends/integer/plan_buffers.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/ir/integer/access.h"
 #include "compiler_core/ir/integer/load.h"
 #include "compiler_core/lowering/integer/code_weights.h"
 #include "compiler_core/lowering/integer/lower_integer.h"
-#include "compiler_core/memplan/order.h"
 #include "compiler_core/memplan/plan.h"
 #include "compiler_core/quant/params.h"
 #include "compiler_core/report/json_parts.h"
@@ -245,16 +245,6 @@ absl::StatusOr<ReportData> IntegerUnit::Describe(const CompileRequest& request, 
   return data;
 }
 
-// A fixed-point core's header gives both structs memory of their own, as its vendor's does.
-absl::StatusOr<MemoryPlanResult> PlanBuffers(const CompileOptions& options, const CoreSpec& core,
-                                             integer::Program& program) {
-  const int64_t alignment_bytes = core.integer->buffer_alignment_bytes;
-  if (options.memory_plan == CompileOptions::MemoryPlan::kCompatible) {
-    return PlanMemory(program, alignment_bytes);
-  }
-  return PlanInBestOrder(program, alignment_bytes, /*ports_in_data=*/!IsFixedPoint(core));
-}
-
 // Addresses of the user's, for a plan in which a buffer lies apart from all others in use.
 absl::Status MoveBuffers(const CompileRequest& request, IntegerUnit& unit, const CoreSpec& core,
                          Diagnostics& diagnostics) {
@@ -298,7 +288,7 @@ absl::StatusOr<std::unique_ptr<CompiledUnit>> CompileForInteger(const CompileReq
     CHECK_STEP("code weights", 0.73, CodeWeights(unit->program));
   }
   MarkStates(model.state_inputs, unit->program);
-  STEP(unit->memory, "plan", 0.75, PlanBuffers(options, core, unit->program));
+  STEP(unit->memory, "plan", 0.75, PlanBuffers(options, core, unit->program, diagnostics));
   RETURN_IF_ERROR(stages.End(MoveBuffers(request, *unit, core, diagnostics)));
   // From here: addresses are final.
   CHECK_STEP("check plan", 0.80, CheckMemoryPlan(unit->program));
