@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/common/evaluator.h"
+#include "compiler_core/frontends/common/fake_quant.h"
 #include "compiler_core/frontends/common/selection.h"
 #include "compiler_core/frontends/tensorflow/node_import.h"
 
@@ -61,6 +62,43 @@ absl::Status ImportEvaluatedBinary(NodeImporter& node) {
   return node.SetConstant(EvaluateBinary(node.node().op(), a, b));
 }
 
+// Models that were trained for quantization: weights and activations keep their ranges.
+absl::Status SetFakeQuantized(NodeImporter& node, frontend::FakeQuantRange range) {
+  ASSIGN_OR_RETURN(range.bits, node.IntOr("num_bits", 8));
+  ASSIGN_OR_RETURN(range.narrow_range, node.BoolOr("narrow_range", false));
+  node.SetRewritten();
+  return node.SetOutput(frontend::FakeQuantized(node, node.input(0), range));
+}
+
+absl::Status ImportFakeQuantArgs(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  ASSIGN_OR_RETURN(const double min, node.FloatOr("min", -6));
+  ASSIGN_OR_RETURN(const double max, node.FloatOr("max", 6));
+  return SetFakeQuantized(node, {{min}, {max}});
+}
+
+// Operands: value, min, max.
+absl::Status ImportFakeQuantVars(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(3, 3));
+  ASSIGN_OR_RETURN(const double min, node.ConstantFloat(1, "min"));
+  ASSIGN_OR_RETURN(const double max, node.ConstantFloat(2, "max"));
+  return SetFakeQuantized(node, {{min}, {max}});
+}
+
+// One range for each position of the last dimension.
+absl::Status ImportFakeQuantChannels(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(3, 3));
+  frontend::FakeQuantRange range;
+  range.axis = static_cast<int>(node.rank(0)) - 1;
+  ASSIGN_OR_RETURN(range.min, node.ConstantFloats(1, "min"));
+  ASSIGN_OR_RETURN(range.max, node.ConstantFloats(2, "max"));
+  const size_t channels = range.axis < 0 ? 0 : static_cast<size_t>(node.shape(0).back());
+  if (channels == 0 || range.min.size() != channels || range.max.size() != channels) {
+    return absl::InvalidArgumentError("min and max are not as long as the last dimension");
+  }
+  return SetFakeQuantized(node, std::move(range));
+}
+
 constexpr ImportRule kElementwiseRules[] = {
     {"Abs", ImportUnary<Op::kAbs>},
     {"AccumulateNV2", ImportAddN},
@@ -72,6 +110,9 @@ constexpr ImportRule kElementwiseRules[] = {
     {"Equal", ImportEvaluatedBinary},
     {"Erf", ImportEvaluatedUnary},
     {"Exp", ImportUnary<Op::kExp>},
+    {"FakeQuantWithMinMaxArgs", ImportFakeQuantArgs},
+    {"FakeQuantWithMinMaxVars", ImportFakeQuantVars},
+    {"FakeQuantWithMinMaxVarsPerChannel", ImportFakeQuantChannels},
     {"Floor", ImportEvaluatedUnary},
     {"FloorDiv", ImportEvaluatedBinary},
     {"FloorMod", ImportEvaluatedBinary},

@@ -43,6 +43,39 @@ TEST(ImportOpsTest, ElementwiseOperatorsHaveTheirMeaning) {
   }
 }
 
+// Values of TensorFlow's own tests of these operators (fake_quant_ops_test.cc).
+TEST(ImportOpsTest, FakeQuantizationMovesTheRangeUntilItHoldsZero) {
+  const std::vector<float> x = {-10.1f, -10.0f, -9.9f, -9.75f, 53.75f, 53.8f};
+  GraphDefBuilder args;
+  args.Placeholder("x", {6}).Node("y", "FakeQuantWithMinMaxArgs", {"x"});
+  args.Float("min", -10.0f).Float("max", 53.75f);
+  EXPECT_THAT(Compute(args, {6}, x).values,
+              Pointwise(FloatNear(1e-5f), {-10.0f, -10.0f, -10.0f, -9.75f, 53.75f, 53.75f}));
+  GraphDefBuilder nudged;
+  nudged.Placeholder("x", {6}).Floats("min", {}, {-0.1f}).Floats("max", {}, {63.4f});
+  nudged.Node("y", "FakeQuantWithMinMaxVars", {"x", "min", "max"}).Bool("narrow_range", true);
+  EXPECT_THAT(Compute(nudged, {6}, {-0.1f, 0.0f, 0.1f, 0.25f, 63.5f, 63.6f}).values,
+              Pointwise(FloatNear(1e-5f), {0.0f, 0.0f, 0.0f, 0.25f, 63.5f, 63.5f}));
+  GraphDefBuilder channels;
+  channels.Placeholder("x", {1, 2}).Floats("min", {2}, {-1, -2}).Floats("max", {2}, {2, 1});
+  channels.Node("y", "FakeQuantWithMinMaxVarsPerChannel", {"x", "min", "max"}).Int("num_bits", 2);
+  EXPECT_THAT(Compute(channels, {1, 2}, {1.4f, -1.6f}).values, ElementsAre(1, -2));
+}
+
+TEST(ImportOpsTest, FakeQuantizationRefusesRangesWithoutZero) {
+  GraphDefBuilder b;
+  b.Placeholder("x", {1}).Node("y", "FakeQuantWithMinMaxArgs", {"x"});
+  b.Float("min", 1.0f).Float("max", 6.0f);
+  EXPECT_THAT(ErrorOf(b, {1}), HasSubstr("a range from 1 to 6"));
+  GraphDefBuilder wide;
+  wide.Placeholder("x", {1}).Node("y", "FakeQuantWithMinMaxArgs", {"x"}).Int("num_bits", 17);
+  EXPECT_THAT(ErrorOf(wide, {1}), HasSubstr("17 bits"));
+  GraphDefBuilder scalar;
+  scalar.Placeholder("x", {}).Floats("min", {0}, {}).Floats("max", {0}, {});
+  scalar.Node("y", "FakeQuantWithMinMaxVarsPerChannel", {"x", "min", "max"});
+  EXPECT_THAT(ErrorOf(scalar, {}), HasSubstr("as long as the last dimension"));
+}
+
 TEST(ImportOpsTest, MatMulTransposes) {
   GraphDefBuilder b;
   b.Placeholder("x", {2, 1}).Floats("w", {3, 2}, {1, 2, 3, 4, 5, 6});

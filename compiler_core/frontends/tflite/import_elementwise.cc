@@ -6,6 +6,7 @@
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/common/activations.h"
 #include "compiler_core/frontends/common/evaluator.h"
+#include "compiler_core/frontends/common/fake_quant.h"
 #include "compiler_core/frontends/common/selection.h"
 #include "compiler_core/frontends/common/shared_rules.h"
 #include "compiler_core/frontends/tflite/node_import.h"
@@ -125,6 +126,16 @@ absl::Status ImportLeakyRelu(NodeImporter& node) {
   return node.SetOutput(LeakyRelu(x, options->alpha()).value);
 }
 
+absl::Status ImportFakeQuant(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  ASSIGN_OR_RETURN(const auto* options, node.Required(node.raw().options_as_FakeQuantOptions()));
+  return node.SetOutput(frontend::FakeQuantized(node, node.input(0),
+                                                {.min = {options->min()},
+                                                 .max = {options->max()},
+                                                 .bits = options->num_bits(),
+                                                 .narrow_range = options->narrow_range()}));
+}
+
 absl::Status ImportPrelu(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(2, 2));
   const Term x(node, node.input(0));
@@ -212,6 +223,7 @@ constexpr ImportRule kElementwiseRules[] = {
     {"ELU", ImportElu},
     {"EQUAL", ImportEvaluatedBinary},
     {"EXP", ImportUnary<Op::kExp>},
+    {"FAKE_QUANT", ImportFakeQuant},
     {"FLOOR", ImportEvaluatedUnary},
     {"FLOOR_DIV", ImportEvaluatedBinary},
     {"FLOOR_MOD", ImportEvaluatedBinary},
