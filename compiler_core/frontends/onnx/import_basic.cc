@@ -6,6 +6,7 @@
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/common/evaluator.h"
 #include "compiler_core/frontends/common/gather.h"
+#include "compiler_core/frontends/common/positions.h"
 #include "compiler_core/frontends/common/selection.h"
 #include "compiler_core/frontends/common/shared_rules.h"
 #include "compiler_core/frontends/onnx/node_import.h"
@@ -221,6 +222,20 @@ absl::Status ImportHamming(NodeImporter& node) {
 }
 absl::Status ImportBlackman(NodeImporter& node) { return CosineWindow(node, 0.42, 0.5, 0.08); }
 
+// The positions of a constant's elements that are not zero, [rank, count].
+absl::Status ImportNonZero(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  ASSIGN_OR_RETURN(const Tensor x, node.Constant(0, "condition"));
+  ASSIGN_OR_RETURN(const Tensor rows, EvaluateNonZero(x));
+  const int64_t count = rows.shape()[0];
+  const int64_t rank = rows.shape()[1];
+  std::vector<int64_t> columns;
+  for (int64_t d = 0; d < rank; ++d) {
+    for (int64_t i = 0; i < count; ++i) columns.push_back(rows.int_at(i * rank + d));
+  }
+  return node.SetConstant(Tensor::FromInts({rank, count}, columns));
+}
+
 constexpr ImportRule kBasicRules[] = {
     {"BlackmanWindow", ImportBlackman},
     {"Cast", ImportCast},
@@ -232,6 +247,7 @@ constexpr ImportRule kBasicRules[] = {
     {"HammingWindow", ImportHamming},
     {"HannWindow", ImportHann},
     {"Identity", frontend::ImportIdentity},
+    {"NonZero", ImportNonZero},
     {"Range", frontend::ImportRange},
     {"Shape", ImportShape},
     {"Size", ImportSize},

@@ -8,6 +8,7 @@
 #include "compiler_core/frontends/common/evaluator.h"
 #include "compiler_core/frontends/common/gather.h"
 #include "compiler_core/frontends/common/image.h"
+#include "compiler_core/frontends/common/positions.h"
 #include "compiler_core/frontends/common/selection.h"
 #include "compiler_core/frontends/tensorflow/import_dilation.h"
 #include "compiler_core/frontends/tensorflow/node_import.h"
@@ -329,12 +330,14 @@ constexpr ImportRule kShapeRules[] = {
     {"Pad", ImportPad},
     {"PadV2", ImportPad},
     {"Reshape", ImportReshape},
+    {"SparseToDense", frontend::ImportSparseToDense},
     {"Split", ImportSplit},
     {"SplitV", ImportSplitV},
     {"Squeeze", ImportSqueeze},
     {"Tile", ImportTile},
     {"Transpose", ImportTranspose},
     {"Unpack", ImportUnpack},
+    {"Where", frontend::ImportNonZero},
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "compiler_core/frontends/common/evaluator.h"
 #include "compiler_core/frontends/common/gather.h"
 #include "compiler_core/frontends/common/image.h"
+#include "compiler_core/frontends/common/positions.h"
 #include "compiler_core/frontends/common/shared_rules.h"
 #include "compiler_core/frontends/tflite/dilation.h"
 #include "compiler_core/frontends/tflite/node_import.h"
@@ -244,10 +245,12 @@ constexpr ImportRule kShapeRules[] = {
     {"RESHAPE", ImportReshape},
     {"SHAPE", ImportShapeOf},
     {"SPACE_TO_DEPTH", ImportSpaceToDepth},
+    {"SPARSE_TO_DENSE", frontend::ImportSparseToDense},
     {"SQUEEZE", ImportSqueeze},
     {"TILE", ImportTile},
     {"TRANSPOSE", ImportTranspose},
     {"UNPACK", ImportUnpack},
+    {"WHERE", frontend::ImportNonZero},
     {"ZEROS_LIKE", ImportZerosLike},
 };
 
