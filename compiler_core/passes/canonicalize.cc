@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -203,6 +204,27 @@ void MergedPad(const Rule& rule) {
   node.inputs = inner.inputs;
 }
 
+// The maxima of windows over a border of the lowest number, which converters write for the padding
+// of a MaxPool, are those of windows that leave the border out. As a tensor of its own the border
+// would widen the range that an integer core has to hold.
+void MaximaWithoutBorder(const Rule& rule) {
+  constexpr double kLowest = std::numeric_limits<float>::lowest();
+  Node& node = rule.node;
+  if (rule.op() != Op::kMaxPool) return;
+  const Node& pad = rule.operand(0);
+  if (pad.op != Op::kPad || !(FloatAttrOr(pad, "value", 0.0) <= kLowest)) return;
+  const auto& paddings = std::get<std::vector<int64_t>>(pad.attrs.find("paddings")->second);
+  if (paddings[0] != 0 || paddings[1] != 0 || paddings[6] != 0 || paddings[7] != 0) return;
+  const std::vector<int64_t>& kernel = *Ints(node, "kernel");
+  std::vector<int64_t> pads = *Ints(node, "pads");
+  for (size_t i = 0; i < pads.size(); ++i) {
+    pads[i] += paddings[i + 2];
+    if (pads[i] < 0 || pads[i] >= kernel[i / 2]) return;  // a window might lie in the border
+  }
+  *Ints(node, "pads") = std::move(pads);
+  node.inputs = pad.inputs;
+}
+
 // Applies every rule; the value that the node equals, where it needs no node.
 std::optional<ValueId> Simplify(const Rule& rule) {
   ConstantSecond(rule);
@@ -212,6 +234,7 @@ std::optional<ValueId> Simplify(const Rule& rule) {
   ReductionOfOne(rule);
   TransposedFactor(rule);
   MergedPad(rule);
+  MaximaWithoutBorder(rule);
   if (const std::optional<ValueId> value = NeutralOperand(rule)) return value;
   return ComposedUnary(rule);
 }

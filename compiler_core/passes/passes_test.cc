@@ -295,6 +295,27 @@ TEST(Canonicalize, LayoutMovesMerge) {
     return %b @"b", %i @"i")");
 }
 
+TEST(Canonicalize, MaximaLeaveABorderOfTheLowestNumberOut) {
+  Expect(&Canonicalize, R"(
+    %x = Placeholder() : f32[1,4,6,2] @"x"
+    %p = Pad(%x) {paddings = [0, 0, 1, 1, 0, 1, 0, 0], value = -3.4028234663852886e+38} : f32[1,6,7,2] @"p"
+    %m = MaxPool(%p) {kernel = [3, 3], pads = [0, 0, 1, 0], strides = [2, 2]} : f32[1,2,3,2] @"m"
+    %q = Pad(%x) {paddings = [0, 0, 0, 1, 0, 1, 0, 0], value = -100.0} : f32[1,5,7,2] @"q"
+    %n = MaxPool(%q) {kernel = [2, 2], pads = [0, 0, 0, 0], strides = [1, 1]} : f32[1,4,6,2] @"n"
+    %r = Pad(%x) {paddings = [0, 0, 0, 0, 2, 0, 0, 0], value = -3.4028234663852886e+38} : f32[1,4,8,2] @"r"
+    %o = MaxPool(%r) {kernel = [2, 2], pads = [0, 0, 0, 0], strides = [2, 2]} : f32[1,2,4,2] @"o"
+    return %m @"m", %n @"n", %o @"o")",
+         R"(
+    %x = Placeholder() : f32[1,4,6,2] @"x"
+    %p = Pad(%x) {paddings = [0, 0, 1, 1, 0, 1, 0, 0], value = -3.4028234663852886e+38} : f32[1,6,7,2] @"p"
+    %m = MaxPool(%x) {kernel = [3, 3], pads = [1, 1, 1, 1], strides = [2, 2]} : f32[1,2,3,2] @"m"
+    %q = Pad(%x) {paddings = [0, 0, 0, 1, 0, 1, 0, 0], value = -100.0} : f32[1,5,7,2] @"q"
+    %n = MaxPool(%q) {kernel = [2, 2], pads = [0, 0, 0, 0], strides = [1, 1]} : f32[1,4,6,2] @"n"
+    %r = Pad(%x) {paddings = [0, 0, 0, 0, 2, 0, 0, 0], value = -3.4028234663852886e+38} : f32[1,4,8,2] @"r"
+    %o = MaxPool(%r) {kernel = [2, 2], pads = [0, 0, 0, 0], strides = [2, 2]} : f32[1,2,4,2] @"o"
+    return %m @"m", %n @"n", %o @"o")");
+}
+
 TEST(RewriteSoftmax, ExpandsByNameAndAxis) {
   Expect(&RewriteSoftmax, R"(
     %x = Placeholder() : f32[2,5] @"x"
