@@ -70,12 +70,14 @@ TEST(KeepScales, WideIntegersThatFitAreStoredInSixteenBits) {
 }
 
 // The scale that a float function of an int8 value gets as the model's output; 0: none.
-double ScaleOfFunction(absl::string_view function) {
+double ScaleOfFunction(absl::string_view function, double scale = 0.5) {
   const absl::StatusOr<Graph> graph = ParseGraph(absl::StrCat(
       R"(graph "m" {
   %x = Placeholder() : f32[1,4] @"x"
-  %qx = Quantize(%x) {axis = -1, dtype = "i8", scale = [0.5], zero_point = [0]} : i8[1,4] @"x"
-  %fx = Dequantize(%qx) {axis = -1, scale = [0.5], zero_point = [0]} : f32[1,4] @"x"
+  %qx = Quantize(%x) {axis = -1, dtype = "i8", scale = [)",
+      scale, R"(], zero_point = [0]} : i8[1,4] @"x"
+  %fx = Dequantize(%qx) {axis = -1, scale = [)",
+      scale, R"(], zero_point = [0]} : f32[1,4] @"x"
   %y = )",
       function, R"((%fx) : f32[1,4] @"y"
   return %y @"y"
@@ -92,7 +94,13 @@ TEST(KeepScales, AFloatFunctionWithABoundHasSixteenBits) {
   EXPECT_EQ(ScaleOfFunction("Softmax"), 0x1p-15);
   EXPECT_EQ(ScaleOfFunction("Tanh"), 0x1p-15);
   EXPECT_EQ(ScaleOfFunction("LogSoftmax"), 0x1p-7);
-  EXPECT_EQ(ScaleOfFunction("Exp"), 0);
+  EXPECT_EQ(ScaleOfFunction("Exp"), 0);  // of 63.5
+}
+
+// The exponential of 127 / 32 is 53.
+TEST(KeepScales, AFloatExponentialHasSixteenBitsWhereTheyAreFineEnough) {
+  EXPECT_EQ(ScaleOfFunction("Exp", 0.03125), 0x1p-9);
+  EXPECT_EQ(ScaleOfFunction("Exp", 0.125), 0);  // up to 7.8e6
 }
 
 // Parameters that KeepScales finds for the value between the two operators of `inside`, which reads
@@ -138,6 +146,18 @@ TEST(KeepScales, AValueBetweenTwoOperatorsOfTheModelHasNoScale) {
 )",
                              Op::kMul)
                    .has_value());
+}
+
+TEST(KeepScales, AValueThatIsCopiedHasTheScaleOfItsCopies) {
+  const std::optional<QuantParams> params =
+      ParamsBetween(R"(  %a = Mul(%fx, %fx) : f32[2,2] @"mul" ("Mul")
+  %c = Concat(%a, %a) {axis = 0} : f32[4,2] @"expand" ("Expand")
+  %y = Slice(%c) {begin = [1, 0], size = [2, 2], strides = [1, 1]} : f32[2,2] @"slice" ("Slice")
+)",
+                    Op::kMul);
+  ASSERT_TRUE(params.has_value());
+  EXPECT_EQ(params->scale[0], 0.5);
+  EXPECT_EQ(params->dtype, DType::kInt8);
 }
 
 // As PRelu's negative part is, beside a Neg of the model, once equal nodes are one.

@@ -189,8 +189,14 @@ class Spreader {
   // The largest size of a function's results, by the function and its operand's parameters.
   std::optional<double> BoundOf(const Node& node) const {
     if (node.op == Op::kSoftmax || node.op == Op::kSigmoid || node.op == Op::kTanh) return 1.0;
-    if (node.op != Op::kLogSoftmax) return std::nullopt;
+    if (node.op != Op::kLogSoftmax && node.op != Op::kExp) return std::nullopt;
     const Range x = RangeOf(node.inputs[0], {});
+    if (node.op == Op::kExp) {
+      // Around a result of 1 the steps must not be coarser than those of the operand.
+      const double largest = std::exp(x.high);
+      const bool is_fine = PowerOfTwoScale(largest) <= Find(node.inputs[0])->scale[0];
+      return is_fine ? std::optional<double>(largest) : std::nullopt;
+    }
     return x.high - x.low +
            std::log(static_cast<double>(graph_.type(node.inputs[0]).element_count()));
   }
@@ -343,7 +349,10 @@ void SpreadBackwards(const Graph& graph, std::map<ValueId, QuantParams>& params)
     if (found == params.end() || found->second.axis >= 0) continue;
     const QuantParams result = found->second;
     for (const ValueId operand : MovedOperands(graph, node)) {
-      if (graph.ConstantOf(operand) != nullptr || uses[static_cast<size_t>(operand.value())] != 1) {
+      // A node may read one value several times: copies beside each other.
+      const auto own = std::count(node.inputs.begin(), node.inputs.end(), operand);
+      if (graph.ConstantOf(operand) != nullptr ||
+          uses[static_cast<size_t>(operand.value())] != own) {
         continue;
       }
       params.emplace(operand, result);
