@@ -408,6 +408,11 @@ TEST(TfLiteLoops, WhatCannotBeUnrolledIsRefused) {
   EXPECT_THAT(LoopRefusal([](fb::ModelT& m) { m.subgraphs[2]->tensors[3]->buffer = 1; }),
               HasSubstr("the loop takes more than 4096 turns"));
   EXPECT_THAT(LoopRefusal([](fb::ModelT& m) {
+                m.subgraphs[0]->tensors[1] = Plain("weights", fb::ElementType_RESOURCE, {});
+                m.subgraphs[0]->inputs.clear();
+              }),
+              HasSubstr("passes variable 'weights' to a graph of its own"));
+  EXPECT_THAT(LoopRefusal([](fb::ModelT& m) {
                 m.subgraphs[2]->outputs = {6, 4};
               }),
               HasSubstr("subgraph 2 takes 3 tensors and gives 2"));

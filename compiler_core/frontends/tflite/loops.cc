@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/frontends/tflite/subgraph_import.h"
+#include "npuc/fe/tflite/npuc_tflite_generated.h"
 
 namespace npuc::tflite {
 
@@ -107,6 +108,16 @@ void SubgraphImport::ImportIf(const OperatorView& op, const std::vector<ValueRef
 void SubgraphImport::ImportControl(const OperatorView& op) {
   std::vector<ValueRef> values;
   for (const int operand : op.inputs) {
+    if (operand >= 0 && graph_.tensor(operand).element_type == fe::tflite::ElementType_RESOURCE) {
+      AddError(
+          DiagnosticKind::kUnsupportedOperatorMode, op,
+          absl::StrCat("it passes variable '", Printable(graph_.tensor(operand).name),
+                       "' to a graph of its own; npuc reads variables in the main graph alone"),
+          "convert the model with its weights as constants: "
+          "converter.experimental_enable_resource_variables = False");
+      for (const int result : op.outputs) values_.emplace(result, nullptr);
+      return;
+    }
     values.push_back(operand < 0 ? nullptr : ValueOf(operand, op));
   }
   const bool is_complete =
