@@ -388,6 +388,16 @@ TEST(TorchImportTest, WeightsKeepTheirNames) {
   EXPECT_TRUE(found);
 }
 
+TEST(TorchImportTest, ArangeTakesTracedSizes) {
+  const ImportResult result =
+      ImportForward("x: Tensor", R"(n = ops.prim.NumToTensor(torch.size(x, 1))
+y = torch.arange(n, dtype=None, layout=None, device=torch.device("cpu"), pin_memory=False)
+z = torch.arange(1, torch.add(n, 1, alpha=1), dtype=6, layout=None, device=torch.device("cpu"), pin_memory=False)
+return torch.add(torch.add(x, y), z))",
+                    {{1, 3}});
+  EXPECT_THAT(result.Run(), ElementsAre(0, 2.25, 4.5)) << result.Text();
+}
+
 TEST(TorchImportTest, GruStepByHand) {
   // Weights 0 but for biases of 0: r = z = 0.5, n = 0, so h halves at each of two steps.
   const ImportResult result = ImportForward("x: Tensor, h: Tensor", R"(w = torch.zeros([3, 1])

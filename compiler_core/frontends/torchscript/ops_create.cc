@@ -56,7 +56,18 @@ absl::StatusOr<ScriptValue> ImportFillInPlace(OpCall& call) {
 absl::StatusOr<ScriptValue> ImportArange(OpCall& call) {
   // arange(end), arange(start, end), arange(start, end, step): what follows is type and device.
   std::vector<ScriptValue> numbers;
-  for (int i = 0; i < 3 && call.arg(i).IsNumber(); ++i) numbers.push_back(call.arg(i));
+  for (int i = 0; i < 3 && (call.arg(i).IsNumber() || call.IsTensor(i)); ++i) {
+    if (call.arg(i).IsNumber()) {
+      numbers.push_back(call.arg(i));
+      continue;
+    }
+    ASSIGN_OR_RETURN(const Tensor number, call.ConstantArg(i));  // a traced size
+    if (number.element_count() != 1) {
+      return absl::InvalidArgumentError("arange of a tensor that is no number");
+    }
+    numbers.push_back(IsFloat(number.dtype()) ? ScriptValue::Float(number.at(0))
+                                              : ScriptValue::Int(number.int_at(0)));
+  }
   if (numbers.empty()) return absl::InvalidArgumentError("arange without a number");
   bool is_float = false;
   for (const ScriptValue& number : numbers) is_float |= number.Is(ScriptKind::kFloat);
