@@ -17,6 +17,7 @@
 #include "client/npuc_remote/commands.h"
 #include "client/npuc_remote/job_input.h"
 #include "client/npuc_remote/output.h"
+#include "compiler_core/base/file_beside.h"
 #include "compiler_core/base/framework.h"
 #include "compiler_core/base/status.h"
 
@@ -49,11 +50,10 @@ std::optional<std::pair<std::string, std::string>> FileBeside(const std::string&
   });
   for (const FrameworkInfo& info : formats) {
     const bool fits = is_told ? HasEnding(model, info.endings) : info.endings.empty();
-    if (info.data_file != DataFile::kAlways || !fits) continue;
-    std::string path =
-        std::filesystem::path(model).replace_extension(std::string(info.data_ending)).string();
+    if (info.data_ending.empty() || !fits) continue;
+    std::string path = FindFileBeside(info, model, "").path;
     std::error_code error;
-    if (std::filesystem::exists(path, error)) {
+    if (std::filesystem::is_regular_file(path, error)) {
       return std::pair(std::string(info.data_key), std::move(path));
     }
   }

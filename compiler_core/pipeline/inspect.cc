@@ -224,13 +224,21 @@ std::optional<Framework> FrameworkOfModel(absl::string_view bytes, absl::string_
   return std::nullopt;
 }
 
-absl::StatusOr<ModelOutline> OutlineModel(absl::string_view bytes, absl::string_view name,
-                                          Diagnostics& diagnostics) {
+absl::StatusOr<ModelOutline> OutlineModel(const InspectRequest& request, Diagnostics& diagnostics) {
+  const absl::string_view bytes = request.model_bytes;
+  const absl::string_view name = request.model_name;
   const std::optional<Framework> framework = FrameworkOfModel(bytes, name);
   if (framework.has_value()) {
     ASSIGN_OR_RETURN(ModelOutline outline,
                      FrontEndOf(*framework).outline(bytes, name, diagnostics));
     outline.framework = *framework;
+    const FrameworkInfo& info = InfoOf(*framework);
+    const auto data = request.side_inputs.find(std::string(info.data_key));
+    if (!request.data_in_config.empty()) {
+      outline.data_file = request.data_in_config;
+    } else if (data != request.side_inputs.end() && info.data_file != DataFile::kAlways) {
+      outline.data_file = data->second.name.substr(data->second.name.rfind('/') + 1);
+    }
     return outline;
   }
   const FileGuess guess = GuessFileKind(bytes);
@@ -280,8 +288,7 @@ absl::string_view NameOf(CoreVerdict::Kind kind) {
 absl::StatusOr<ModelInspection> InspectModel(const InspectRequest& request,
                                              Diagnostics& diagnostics) {
   ModelInspection inspection;
-  ASSIGN_OR_RETURN(inspection.outline,
-                   OutlineModel(request.model_bytes, request.model_name, diagnostics));
+  ASSIGN_OR_RETURN(inspection.outline, OutlineModel(request, diagnostics));
   const absl::Status settled = SettleInputs(request.stated, inspection.outline);
   if (!settled.ok()) {
     diagnostics.Add({.kind = DiagnosticKind::kInputNotInModel,

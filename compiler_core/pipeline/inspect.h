@@ -21,10 +21,6 @@ namespace npuc {
 // name. nullopt: none.
 std::optional<Framework> FrameworkOfModel(absl::string_view bytes, absl::string_view name);
 
-// Reads what the file states of itself, by that front end. Problems go to `diagnostics`.
-absl::StatusOr<ModelOutline> OutlineModel(absl::string_view bytes, absl::string_view name,
-                                          Diagnostics& diagnostics);
-
 // Errors of one kind that one operator is refused for.
 struct RefusalReason {
   std::string id;       // "NPUC1110"
@@ -57,6 +53,9 @@ struct InspectRequest {
   absl::string_view model_bytes;
   std::string model_name;  // base name
   std::map<std::string, CompileRequest::SideInput> side_inputs = {};
+  // The second file of the model as a config beside the model names it, where a config has to.
+  // Empty: the base name of the side input.
+  std::string data_in_config = {};
   StatedFacts stated = {};
 };
 struct ModelInspection {
@@ -65,6 +64,9 @@ struct ModelInspection {
   std::optional<int64_t> macs;
   std::vector<CoreVerdict> verdicts;  // in the order of CoreFamilies()
 };
+
+// Reads what the files state of themselves, by the model's front end. Problems go to `diagnostics`.
+absl::StatusOr<ModelOutline> OutlineModel(const InspectRequest& request, Diagnostics& diagnostics);
 
 // The outline, and the verdict of Compile() on the config that WriteStarterConfig gives for each
 // family. A float model on an integer core is compiled with random samples in place of calibration

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "compiler_core/base/file_beside.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/config/config.h"
 #include "compiler_core/pipeline/inspection_output.h"
@@ -16,33 +17,21 @@
 namespace npuc {
 namespace {
 
-// A model's second file, and the key of a config that names it.
-struct FileBeside {
-  std::string path;
-  absl::string_view role;
-};
-
-// Finds the second file of the model by its ending, or by the name that the model states, in the
-// model's folder and nowhere else. nullopt: there is none.
-std::optional<FileBeside> DataFileBeside(const std::string& path, absl::string_view bytes) {
-  const std::filesystem::path file(path);
-  const std::string name = file.filename().string();
-  const std::optional<Framework> framework = FrameworkOfModel(bytes, name);
-  if (!framework.has_value()) return std::nullopt;
+// Opens the second file of the model, where one lies beside it. Without the file the cores say what
+// is missing.
+void AddFileBeside(const std::string& path, InspectRequest& request, Diagnostics& diagnostics) {
+  const std::optional<Framework> framework =
+      FrameworkOfModel(request.model_bytes, request.model_name);
+  if (!framework.has_value()) return;
   const FrameworkInfo& info = InfoOf(*framework);
-  if (info.data_file == DataFile::kNone) return std::nullopt;
-  if (info.data_file == DataFile::kAlways) {
-    return FileBeside{
-        std::filesystem::path(path).replace_extension(std::string(info.data_ending)).string(),
-        info.data_key};
-  }
   Diagnostics nobody;  // InspectModel reports them
-  const absl::StatusOr<ModelOutline> outline = OutlineModel(bytes, name, nobody);
-  if (!outline.ok() || outline->data_file.empty()) return std::nullopt;
-  const std::filesystem::path data = file.parent_path() / outline->data_file;
-  std::error_code error;  // without the file the cores say what is missing
-  if (!std::filesystem::exists(data, error)) return std::nullopt;
-  return FileBeside{data.string(), info.data_key};
+  const absl::StatusOr<ModelOutline> outline = OutlineModel(request, nobody);
+  const FileBeside beside = FindFileBeside(info, path, outline.ok() ? outline->data_file : "");
+  if (beside.path.empty()) return;
+  auto opened = OpenInput(beside.path, kMaxSideInputBytes);
+  if (!opened.ok()) return AddFileProblem(opened.status(), diagnostics);
+  request.side_inputs[std::string(info.data_key)] = {beside.path, *std::move(opened)};
+  request.data_in_config = beside.in_config;
 }
 
 }  // namespace
@@ -66,15 +55,9 @@ absl::StatusOr<ModelArgument> LoadModel(const std::string& path, const StatedOpt
   RETURN_IF_ERROR(diagnostics.ToStatus());
   model.bytes = *std::move(bytes);
   model.request.model_bytes = model.bytes.view();
-  const std::filesystem::path file(path);
-  model.request.model_name = file.filename().string();
-  const std::optional<FileBeside> data = DataFileBeside(path, model.bytes.view());
-  if (data.has_value()) {
-    auto opened = OpenFile(data->path, kMaxSideInputBytes);
-    if (!opened.ok()) AddFileProblem(opened.status(), diagnostics);
-    RETURN_IF_ERROR(diagnostics.ToStatus());
-    model.request.side_inputs[std::string(data->role)] = {data->path, *std::move(opened)};
-  }
+  model.request.model_name = std::filesystem::path(path).filename().string();
+  AddFileBeside(path, model.request, diagnostics);
+  RETURN_IF_ERROR(diagnostics.ToStatus());
   return model;
 }
 

@@ -252,6 +252,19 @@ TEST(CaffeImportTest, DataOfTrainingAloneIsAnInput) {
   EXPECT_THAT(Evaluate(kNoBlobs, both, {{-1, 2, -3}}), ElementsAre(ElementsAre(1, 2, 3)));
 }
 
+TEST(CaffeImportTest, OutlineLeavesLabelsOut) {
+  const std::string text =
+      "layer { name: 'd' type: 'Data' top: 'data' top: 'label' include { phase: TRAIN } }\n" +
+      Layer("AbsVal", "data", "y") +
+      "layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'y' bottom: 'label' top: 'loss' }\n";
+  Diagnostics diagnostics;
+  const auto outline = OutlineCaffe(
+      {.model = kNoBlobs, .model_name = "m", .text = text, .text_name = "t"}, diagnostics);
+  ASSERT_TRUE(outline.ok()) << outline.status();
+  ASSERT_EQ(outline->inputs.size(), 1u);
+  EXPECT_EQ(outline->inputs[0].name, "data");
+}
+
 TEST(CaffeImportTest, LooksUpRows) {
   const std::string text =
       "input: 'x' input_shape { dim: 2 }\n" +

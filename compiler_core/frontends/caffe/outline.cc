@@ -1,4 +1,5 @@
 #include <memory>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
@@ -17,8 +18,16 @@ absl::StatusOr<ModelOutline> OutlineCaffe(const caffe::CaffeFiles& files,
                                        ? ""
                                        : absl::StrCat("Caffe, net '", Printable(net->name()), "'"),
                        .operators_are = "layers"};
-  for (const caffe::NetTensor& tensor : net->tensors()) {
-    if (tensor.layer >= 0 || !tensor.is_read) continue;
+  // Losses are not among the layers, so labels of a net as it was trained are no inputs.
+  std::vector<bool> is_used(net->tensors().size(), false);
+  for (const caffe::Layer& layer : net->layers()) {
+    for (const int bottom : layer.bottoms) {
+      if (bottom >= 0) is_used[static_cast<size_t>(bottom)] = true;
+    }
+  }
+  for (size_t i = 0; i < net->tensors().size(); ++i) {
+    const caffe::NetTensor& tensor = net->tensors()[i];
+    if (tensor.layer >= 0 || !is_used[i]) continue;
     outline.inputs.push_back(
         {.key = tensor.blob, .name = tensor.blob, .type = "float32", .dims = tensor.dims});
   }
