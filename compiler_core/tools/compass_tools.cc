@@ -146,7 +146,7 @@ class IrTool {
     app_.add_option("-w,--weight", weights_, "Its weights (default: IR with .bin as its ending)");
     if (runs_) {
       app_.add_option("-i,--input", inputs_, "The input files, with commas between them")
-          ->required();
+          ->required(!is_dumper_);
     }
     if (is_dumper_) AddAddressOptions();
     app_.add_option("-o,--output", output_, "The result")->capture_default_str();
@@ -168,8 +168,9 @@ class IrTool {
   int Run(int argc, char** argv, int64_t timestamp_seconds) {
     const std::optional<int> ended = Parse(app_, argc, argv, version_);
     if (ended.has_value()) return *ended;
+    const bool has_inputs = !inputs_.empty();
     std::vector<BuilderOption> options = {{"outputs", output_}};
-    if (runs_) options.push_back({"inputs", inputs_});
+    if (has_inputs) options.push_back({"inputs", inputs_});
     for (const auto& [value, key] : values_) {
       if (!value.empty()) options.push_back({std::string(key), value});
     }
@@ -181,7 +182,12 @@ class IrTool {
                    app_.get_name().c_str(), Printable(ir_).c_str());
       return kWrongUsage;
     }
-    const std::string text = CfgOfIr(ir_, weights_, runs_, options);
+    if (runs_ && !has_inputs && (!dumps_addresses_ || dump_.all || !dump_.layer_ids.empty())) {
+      std::fprintf(stderr, "%s: -i is missing; only aipudumper's --dump_addr_cfg goes without\n",
+                   app_.get_name().c_str());
+      return kWrongUsage;
+    }
+    const std::string text = CfgOfIr(ir_, weights_, has_inputs, options);
     if (runs_) return RunIr(text);
     if (dump_.all || !dump_.layer_ids.empty()) {
       std::fprintf(stderr, "aipugb: a build holds no tensors; aipurun writes them\n");

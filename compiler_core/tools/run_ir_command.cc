@@ -73,7 +73,6 @@ absl::Status Run(const RunIrArgs& args, const std::set<int>& ids, Diagnostics& d
   request.wants_listings = task.profiles || !pictures.svg.empty() || !pictures.png.empty();
   ModelKeeper keeper;
   ASSIGN_OR_RETURN(const CompileResult result, Compile(request, keeper, diagnostics));
-  ASSIGN_OR_RETURN(const CompiledModel model, keeper.Model(diagnostics));
   RETURN_IF_ERROR(
       WriteGraphPictures(pictures, result.listings.profile_graph, "npuc", true, diagnostics));
   SimulationFiles files{.inputs = task.inputs, .output = task.output_path};
@@ -82,7 +81,10 @@ absl::Status Run(const RunIrArgs& args, const std::set<int>& ids, Diagnostics& d
     RETURN_IF_ERROR(
         WriteFileAtomically((beside / kProfileGraphFile).string(), result.listings.profile_graph));
   }
-  RETURN_IF_ERROR(RunWithFiles(model, files, diagnostics));
+  if (!task.inputs.empty()) {
+    ASSIGN_OR_RETURN(const CompiledModel model, keeper.Model(diagnostics));
+    RETURN_IF_ERROR(RunWithFiles(model, files, diagnostics));
+  }
   if (!args.dump_addresses.empty()) {
     ASSIGN_OR_RETURN(const std::string text, keeper.Addresses());
     RETURN_IF_ERROR(WriteFileAtomically(args.dump_addresses, text));

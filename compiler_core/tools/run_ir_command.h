@@ -12,9 +12,10 @@ namespace npuc {
 // aipurun and aipudumper: build an IR in memory and run it on the simulator. Only what the run
 // gives is written, and the addresses of the buffers where they are asked for.
 struct RunIrArgs {
-  std::string config_text;  // a .cfg with mode = run; its paths are relative to the current folder
-  std::string shown;        // its name in messages
-  LayerDump dump;           // into the folder "dump" beside the output
+  // A .cfg, with inputs where it runs; its paths are relative to the current folder.
+  std::string config_text;
+  std::string shown;                // its name in messages
+  LayerDump dump;                   // into the folder "dump" beside the output
   std::string load_addresses = {};  // a file of addresses to use; "": npuc's own
   std::string dump_addresses = {};  // where such a file is written; "": nowhere
   // Options that change nothing, each with the reason.

@@ -126,6 +126,14 @@ def dumper(folder):
     run(ir, "-i", inputs, "-o", outputs[0], "--dump_addr_cfg")
     with open(os.path.join(folder, "addr_cfg_default.ini"), encoding="utf-8") as f:
         text = f.read()
+    without = os.path.join(folder, "without", "output.bin")
+    os.mkdir(os.path.dirname(without))
+    run(ir, "--dump_addr_cfg", "-o", without)
+    with open(os.path.join(folder, "without", "addr_cfg_default.ini"), encoding="utf-8") as f:
+        harness.check(f.read() == text, "aipudumper without -i: other addresses")
+    harness.check(not os.path.exists(without), "aipudumper without -i ran")
+    run(ir, "--dump_all_tensors", "--dump_addr_cfg", expect=2)
+    run(ir, expect=2)
     found = buffers(text)
     harness.check(len(found) >= 3, f"aipudumper: buffers: {found}")
     path = write(folder, "edited.ini",
