@@ -43,7 +43,8 @@ Json ArtifactJson(const v1::Artifact& artifact) {
 
 Json DiagnosticJson(const v1::Diagnostic& diagnostic) {
   return {{"id", diagnostic.id()},
-          {"severity", WithoutPrefix(v1::Severity_Name(diagnostic.severity()), "SEVERITY_")},
+          {"severity", absl::AsciiStrToLower(
+                           WithoutPrefix(v1::Severity_Name(diagnostic.severity()), "SEVERITY_"))},
           {"file", diagnostic.file()},
           {"line", diagnostic.line()},
           {"column", diagnostic.column()},

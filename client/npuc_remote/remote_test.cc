@@ -144,6 +144,7 @@ TEST_F(RemoteTest, AFailedJobShowsItsDiagnosticsFirst) {
   EXPECT_EQ(lines[0]["diagnostics"][0]["id"], "NPUC1201");
   EXPECT_EQ(lines[0]["diagnostics"][0]["node"], "conv");
   EXPECT_EQ(lines[0]["diagnostics"][0]["fix"], "use stride <= 3");
+  EXPECT_EQ(lines[0]["diagnostics"][0]["severity"], "error");
   EXPECT_EQ(RunAt({"watch", "j1"}), kJobFailed);
   EXPECT_EQ(RunAt({"fetch", "j1", "-o", Path("out")}), kJobFailed);
   EXPECT_EQ(RunAt({"status", "j1"}), kDone);
