@@ -43,15 +43,19 @@ class StripeSearch {
       : program_(program), core_(core), goal_(goal), uses_(program) {}
 
   // Ways of each command, and of chains that hold a command which needs more than the floor.
-  void FindWays() {
+  void FindWays(int64_t most_more_cycles) {
+    most_more_cycles_ = most_more_cycles;
     FindBorders();
     FindRows();
     for (size_t i = 0; i < program_.commands.size(); ++i) TakeSingle(i);
     // Chains with the largest commands come first: the budget may end.
     const int64_t floor = Floor();
-    const int64_t large = std::max(floor, WorstOf(0, program_.commands.size()) / 4);
-    TakeChainsBetween(large, kNoWay);
-    TakeChainsBetween(floor, large);
+    const int64_t worst = WorstOf(0, program_.commands.size());
+    int64_t high = worst;
+    for (const int64_t low : {worst / 8 * 7, worst / 8 * 6, worst / 2, worst / 4, floor}) {
+      TakeChainsBetween(std::max(low, floor), high);
+      high = std::min(high, std::max(low, floor));
+    }
     std::stable_sort(ways_.begin(), ways_.end(), [](const Way& x, const Way& y) {
       return std::pair(x.chain.end, x.chain.first) < std::pair(y.chain.end, y.chain.first);
     });
@@ -199,6 +203,7 @@ class StripeSearch {
                           .value_or(kNoWay - 1);
     way.cycles = CyclesOf(part);
     singles_.push_back(way.arena_bytes);
+    cycles_.push_back(cycles_.back() + way.cycles);
     ways_.push_back(std::move(way));
     ++nodes_;
   }
@@ -208,6 +213,8 @@ class StripeSearch {
     LoadOf(part, cycles);
     return cycles;
   }
+
+  int64_t CyclesBetween(size_t first, size_t end) const { return cycles_[end] - cycles_[first]; }
 
   int64_t WorstOf(size_t first, size_t end) const {
     return *std::max_element(singles_.begin() + static_cast<std::ptrdiff_t>(first),
@@ -315,13 +322,19 @@ class StripeSearch {
         CutInStripes(program_, uses_, chain, static_cast<int32_t>(program_.buffers.size()));
     ++nodes_;
     if (!stripes.has_value()) return;
-    // Each buffer of the program is looked at, too.
-    nodes_ += static_cast<int64_t>(stripes->commands.size() + program_.buffers.size() / 8);
+    nodes_ += static_cast<int64_t>(stripes->commands.size());
     integer::Program part;
     part.buffers = program_.buffers;
     part.buffers.insert(part.buffers.end(), stripes->buffers.begin(), stripes->buffers.end());
     part.commands = std::move(stripes->commands);
     const int64_t cycles = CyclesOf(part);
+    if (cycles - CyclesBetween(chain.first, chain.end) > most_more_cycles_) return;
+    // A plan looks at each buffer of the program and at each step, of elements 1,024 a command.
+    nodes_ += static_cast<int64_t>(program_.buffers.size()) / 8;
+    for (const integer::Command& command : part.commands) {
+      if (integer::MultipliesAndAdds(command.body)) continue;
+      nodes_ += std::min(integer::kMaxSteps, integer::WorkOf(command.body)) / 128;
+    }
     const auto is_worth_it = [&](int64_t bytes) { return !is_beaten(bytes, cycles); };
     const std::optional<int64_t> arena_bytes =
         ArenaOfPart(part, BordersOf(chain.first, chain.end), goal_.alignment_bytes,
@@ -337,7 +350,9 @@ class StripeSearch {
   BufferUses uses_;
   std::vector<std::vector<ByteRange>> stored_, needed_;
   std::vector<int64_t> rows_;
-  std::vector<int64_t> singles_;  // the memory of each command as it is
+  std::vector<int64_t> singles_;       // the memory of each command as it is
+  std::vector<int64_t> cycles_ = {0};  // of the first i commands as they are
+  int64_t most_more_cycles_ = 0;       // of all chains together
   Ways ways_;
   int64_t nodes_ = 0;
 };
@@ -450,9 +465,10 @@ absl::Status PlanInStripes(const integer::Program& program, const CoreSpec& core
   const bool is_small_enough = goal.limit_bytes > 0 && planned.data_bytes <= goal.limit_bytes;
   const size_t commands = program.commands.size();
   if (!is_small_enough && commands > 0 && commands <= kMaxStripedCommands) {
-    search.FindWays();
-    const int64_t max_cycles =
-        goal.limit_bytes > 0 ? kNoWay : report.cycles_before * (100 + kMoreCyclesPercent) / 100;
+    const int64_t most_more_cycles =
+        goal.limit_bytes > 0 ? kNoWay : report.cycles_before * kMoreCyclesPercent / 100;
+    search.FindWays(most_more_cycles);
+    const int64_t max_cycles = report.cycles_before + most_more_cycles;
     RETURN_IF_ERROR(PlanChooser(search, goal, max_cycles, planned, memory, report).Run());
     report.nodes = search.nodes();
     report.budget_ended = search.budget_ended();
