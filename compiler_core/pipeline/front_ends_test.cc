@@ -66,7 +66,8 @@ TEST(FrontEndsTest, EachRefusesWhatIsNoFileOfItsFormat) {
       EXPECT_FALSE(ImportModel(request, imported).ok()) << info.name;
       EXPECT_TRUE(imported.has_errors()) << info.name;
       Diagnostics outlined;
-      EXPECT_FALSE(FrontEndOf(info.framework).outline(bytes, "model", outlined).ok()) << info.name;
+      EXPECT_FALSE(FrontEndOf(info.framework).outline({.model = bytes}, "model", outlined).ok())
+          << info.name;
       EXPECT_TRUE(outlined.has_errors()) << info.name;
     }
   }

@@ -70,17 +70,20 @@ std::optional<Framework> SniffFramework(absl::string_view bytes) {
   return std::nullopt;
 }
 
+void SetDataFile(const std::map<std::string, CompileRequest::SideInput>& side_inputs,
+                 Framework framework, ModelFiles& files) {
+  const auto data = side_inputs.find(std::string(InfoOf(framework).data_key));
+  if (data == side_inputs.end()) return;
+  const std::string& path = data->second.name;
+  files.data_name = path.substr(path.rfind('/') + 1);
+  files.data = data->second.bytes.get();
+}
+
 absl::StatusOr<Graph> ImportModel(const CompileRequest& request, Diagnostics& diagnostics,
                                   std::optional<BoxSettings>* boxes) {
   ModelFiles files{.model = request.model_bytes, .boxes = boxes};
   ASSIGN_OR_RETURN(files.plugins, ReadPlugins(request, diagnostics));
-  const auto data =
-      request.side_inputs.find(std::string(InfoOf(request.options.framework).data_key));
-  if (data != request.side_inputs.end()) {
-    const std::string& path = data->second.name;
-    files.data_name = path.substr(path.rfind('/') + 1);
-    files.data = data->second.bytes.get();
-  }
+  SetDataFile(request.side_inputs, request.options.framework, files);
   absl::StatusOr<Graph> graph =
       FrontEndOf(request.options.framework).import(files, request.options, diagnostics);
   if (!graph.ok() || request.options.preprocess.empty()) return graph;

@@ -1,7 +1,9 @@
 #ifndef NPUC_COMPILER_CORE_PIPELINE_IMPORT_H_
 #define NPUC_COMPILER_CORE_PIPELINE_IMPORT_H_
 
+#include <map>
 #include <optional>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -17,6 +19,10 @@ namespace npuc {
 // Compile starts from. Problems go to diagnostics. `boxes`: as ModelFiles has it.
 absl::StatusOr<Graph> ImportModel(const CompileRequest& request, Diagnostics& diagnostics,
                                   std::optional<BoxSettings>* boxes = nullptr);
+
+// Fills in the file of the model's constants, where it is among the side inputs.
+void SetDataFile(const std::map<std::string, CompileRequest::SideInput>& side_inputs,
+                 Framework framework, ModelFiles& files);
 
 const FrontEnd& FrontEndOf(Framework framework);
 

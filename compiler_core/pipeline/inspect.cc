@@ -229,15 +229,15 @@ absl::StatusOr<ModelOutline> OutlineModel(const InspectRequest& request, Diagnos
   const absl::string_view name = request.model_name;
   const std::optional<Framework> framework = FrameworkOfModel(bytes, name);
   if (framework.has_value()) {
+    ModelFiles files{.model = bytes};
+    SetDataFile(request.side_inputs, *framework, files);
     ASSIGN_OR_RETURN(ModelOutline outline,
-                     FrontEndOf(*framework).outline(bytes, name, diagnostics));
+                     FrontEndOf(*framework).outline(files, name, diagnostics));
     outline.framework = *framework;
-    const FrameworkInfo& info = InfoOf(*framework);
-    const auto data = request.side_inputs.find(std::string(info.data_key));
     if (!request.data_in_config.empty()) {
       outline.data_file = request.data_in_config;
-    } else if (data != request.side_inputs.end() && info.data_file != DataFile::kAlways) {
-      outline.data_file = data->second.name.substr(data->second.name.rfind('/') + 1);
+    } else if (files.data != nullptr && InfoOf(*framework).data_file != DataFile::kAlways) {
+      outline.data_file = files.data_name;
     }
     return outline;
   }

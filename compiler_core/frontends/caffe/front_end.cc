@@ -44,14 +44,24 @@ absl::StatusOr<Graph> Import(const ModelFiles& files, const CompileOptions& opti
   return ImportCaffe(caffe_files, options, diagnostics, files.plugins, files.boxes);
 }
 
-absl::StatusOr<ModelOutline> Outline(absl::string_view bytes, absl::string_view file,
+absl::StatusOr<ModelOutline> Outline(const ModelFiles& files, absl::string_view file,
                                      Diagnostics& diagnostics) {
-  if (GuessFileKind(bytes).what == caffe::kCaffeTextGuess) {
-    return OutlineCaffe(
-        {.model = "", .model_name = file, .text = bytes, .text_name = file, .is_text_alone = true},
-        diagnostics);
+  if (GuessFileKind(files.model).what == caffe::kCaffeTextGuess) {
+    return OutlineCaffe({.model = "",
+                         .model_name = file,
+                         .text = files.model,
+                         .text_name = file,
+                         .is_text_alone = true},
+                        diagnostics);
   }
-  return OutlineCaffe({.model = bytes, .model_name = file}, diagnostics);
+  caffe::CaffeFiles caffe_files{.model = files.model, .model_name = file};
+  std::string text;
+  if (files.data != nullptr) {
+    if (!ReadText(files, &text, diagnostics)) return diagnostics.ToStatus();
+    caffe_files.text = text;
+    caffe_files.text_name = files.data_name;
+  }
+  return OutlineCaffe(caffe_files, diagnostics);
 }
 
 }  // namespace

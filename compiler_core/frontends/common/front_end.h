@@ -37,13 +37,20 @@ struct FrontEnd {
                                   Diagnostics& diagnostics);
   // The facts that a file states of itself; no operator is imported. The framework in the result is
   // the caller's to set. Problems go to `diagnostics`, with `file`.
-  absl::StatusOr<ModelOutline> (*outline)(absl::string_view bytes, absl::string_view file,
+  absl::StatusOr<ModelOutline> (*outline)(const ModelFiles& files, absl::string_view file,
                                           Diagnostics& diagnostics);
   // The operators that it has a rule for, sorted. Whether a node compiles depends on the node, too.
   std::vector<std::string> (*operators)();
   // True: it imports operators that a config declares (ModelFiles::plugins).
   bool has_plugins;
 };
+
+// FrontEnd::outline of formats whose first file states all that an outline holds.
+template <auto Outline>
+absl::StatusOr<ModelOutline> OutlineOfModel(const ModelFiles& files, absl::string_view file,
+                                            Diagnostics& diagnostics) {
+  return Outline(files.model, file, diagnostics);
+}
 
 // Each row of frameworks.inc has one, defined in its own folder; without it pipeline does not link.
 #define NPUC_FRONT_END(constant, ...) extern const FrontEnd k##constant##FrontEnd;

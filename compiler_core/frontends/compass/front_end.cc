@@ -24,7 +24,7 @@ absl::StatusOr<Graph> Import(const ModelFiles& files, const CompileOptions& opti
 
 const FrontEnd kCompassFrontEnd = {.sniff = IsCompassText,
                                    .import = Import,
-                                   .outline = OutlineCompass,
+                                   .outline = OutlineOfModel<OutlineCompass>,
                                    .operators = ImportedCompassLayers,
                                    .has_plugins = false};
 

@@ -15,7 +15,7 @@ absl::StatusOr<Graph> Import(const ModelFiles& files, const CompileOptions& opti
 
 const FrontEnd kDarknetFrontEnd = {.sniff = darknet::IsDarknetCfg,
                                    .import = Import,
-                                   .outline = OutlineDarknet,
+                                   .outline = OutlineOfModel<OutlineDarknet>,
                                    .operators = ImportedDarknetLayers,
                                    .has_plugins = false};
 

@@ -23,7 +23,7 @@ absl::StatusOr<Graph> Import(const ModelFiles& files, const CompileOptions& opti
 
 const FrontEnd kMxNetFrontEnd = {.sniff = IsSymbol,
                                  .import = Import,
-                                 .outline = OutlineMxNet,
+                                 .outline = OutlineOfModel<OutlineMxNet>,
                                  .operators = ImportedMxNetOps,
                                  .has_plugins = true};
 

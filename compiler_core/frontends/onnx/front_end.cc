@@ -26,7 +26,7 @@ absl::StatusOr<Graph> Import(const ModelFiles& files, const CompileOptions& opti
 
 const FrontEnd kOnnxFrontEnd = {.sniff = IsModelProto,
                                 .import = Import,
-                                .outline = OutlineOnnx,
+                                .outline = OutlineOfModel<OutlineOnnx>,
                                 .operators = ImportedOnnxOps,
                                 .has_plugins = true};
 

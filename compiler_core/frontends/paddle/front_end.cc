@@ -15,7 +15,7 @@ absl::StatusOr<Graph> Import(const ModelFiles& files, const CompileOptions& opti
 
 const FrontEnd kPaddleFrontEnd = {.sniff = IsPaddleProgram,
                                   .import = Import,
-                                  .outline = OutlinePaddle,
+                                  .outline = OutlineOfModel<OutlinePaddle>,
                                   .operators = ImportedPaddleOps,
                                   .has_plugins = true};
 

@@ -25,7 +25,7 @@ absl::StatusOr<Graph> Import(const ModelFiles& files, const CompileOptions& opti
 
 const FrontEnd kTensorFlowFrontEnd = {.sniff = IsTensorFlow,
                                       .import = Import,
-                                      .outline = OutlineTensorFlow,
+                                      .outline = OutlineOfModel<OutlineTensorFlow>,
                                       .operators = ImportedTensorFlowOps,
                                       .has_plugins = true};
 

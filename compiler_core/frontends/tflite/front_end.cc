@@ -18,7 +18,7 @@ absl::StatusOr<Graph> Import(const ModelFiles& files, const CompileOptions& opti
 
 const FrontEnd kTfLiteFrontEnd = {.sniff = IsTfLiteModel,
                                   .import = Import,
-                                  .outline = OutlineTfLite,
+                                  .outline = OutlineOfModel<OutlineTfLite>,
                                   .operators = ImportedTfLiteOps,
                                   .has_plugins = true};
 

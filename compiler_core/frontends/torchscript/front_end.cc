@@ -20,7 +20,7 @@ absl::StatusOr<Graph> Import(const ModelFiles& files, const CompileOptions& opti
 
 const FrontEnd kTorchScriptFrontEnd = {.sniff = IsOwnZip,
                                        .import = Import,
-                                       .outline = OutlineTorchScript,
+                                       .outline = OutlineOfModel<OutlineTorchScript>,
                                        .operators = ImportedTorchOps,
                                        .has_plugins = true};
 
