@@ -58,6 +58,8 @@ class Interpreter:
             stated = self._ask({"model": path, "inputs": files, "folder": folder})
             outputs = []
             for k, port in enumerate(stated["outputs"]):
+                if port["type"] == "unknown":
+                    raise Refused(f"output {k} has a type that the interpreter does not hand out")
                 raw = np.fromfile(os.path.join(folder, f"output_{k}.bin"), port["type"])
                 shape = [int(n) for n in port["shape"].split(",") if n]
                 outputs.append(raw.reshape([-1] + shape))
