@@ -15,7 +15,7 @@ constexpr absl::Duration kReadLimit = absl::Seconds(5);
 constexpr absl::Duration kMigrateLimit = absl::Minutes(5);
 
 // From version 1 on, each to the next one.
-constexpr const char* kUpgrades[] = {kTables2Sql, kTables3Sql};
+constexpr const char* kUpgrades[] = {kTables2Sql, kTables3Sql, kTables4Sql};
 static_assert(std::size(kUpgrades) == kSchemaVersion - 1);
 
 // 0: there is no schema.
@@ -59,7 +59,11 @@ absl::Status Migrate(const ConnectionOptions& options) {
 
 absl::Status CheckSchema(Connection& connection) {
   ASSIGN_OR_RETURN(const int64_t version, ReadVersion(connection));
-  if (version > kSchemaVersion) return IsNewer(version);
+  if (version > kSchemaVersion) {
+    ASSIGN_OR_RETURN(const Rows oldest,
+                     connection.Run("SELECT min_node_version FROM npuc.cluster", {}, kReadLimit));
+    if (oldest.Int(0, 0) > kSchemaVersion) return IsNewer(version);
+  }
   if (version < kSchemaVersion) {
     return absl::FailedPreconditionError(
         absl::StrCat("PostgreSQL: the database has ",

@@ -76,7 +76,7 @@ def test_schema(server, folder):
     server.sql("UPDATE npuc.cluster SET schema_version = 1", "schema")
     said = refused(node)
     harness.check("tables of version 1" in said and "npucd --migrate" in said, said)
-    server.sql("UPDATE npuc.cluster SET schema_version = 99", "schema")
+    server.sql("UPDATE npuc.cluster SET schema_version = 99, min_node_version = 99", "schema")
     said = refused(node)
     harness.check("version 99" in said, said)
     said = migrate(server, url, expect=1).stderr

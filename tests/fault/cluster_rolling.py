@@ -5,8 +5,9 @@
 
 Each node in turn gets SIGTERM, must end with 0, and starts again from the other build: in rounds
 1, 3, ... from the new one, in rounds 2, 4, ... from the old one again. Both are the npucd of this
-build unless others are named; they need tables of one version. Clients may see only errors that
-invite a retry. Exit 77: PostgreSQL is not installed.
+build unless others are named; they need tables of one version. Before the first node goes, the
+tables are brought to a next version that takes the old nodes, as `npucd --migrate` of a next build
+does. Clients may see only errors that invite a retry. Exit 77: PostgreSQL is not installed.
 """
 
 import argparse
@@ -24,6 +25,11 @@ import postgres
 
 # Between two nodes, as an operator who waits until the last one serves.
 PAUSE_SECONDS = 2
+# A step that an old node can live with (server/pg/tables_4.sql).
+NEXT_VERSION = """BEGIN; SET LOCAL lock_timeout = '10s';
+ALTER TABLE npuc.job ADD COLUMN planted integer NOT NULL DEFAULT 0;
+CREATE TABLE npuc.planted (job_id text PRIMARY KEY);
+UPDATE npuc.cluster SET schema_version = schema_version + 1; COMMIT"""
 
 
 def replace(node, npucd):
@@ -49,6 +55,7 @@ def run(options, server, folder):
                                   only_retryable=True)
         begin = time.monotonic()
         try:
+            server.sql(NEXT_VERSION, cluster_chaos.DATABASE)
             for turn in range(options.rounds):
                 for node in nodes:
                     time.sleep(PAUSE_SECONDS)
