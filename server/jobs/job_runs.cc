@@ -46,6 +46,10 @@ bool JobService::IsRunHere(const Job& job) const {
   return found != run_of_job_.end() && found->second->target_now == lease;
 }
 
+bool JobService::IsUngiven(const Job& job) const {
+  return job.state == JobState::kRunning && job.owner == options_.owner && !IsRunHere(job);
+}
+
 // The job may have a later run by now.
 void JobService::LoseTarget(const Run& run) {
   const auto found = run_of_job_.find(run.target_now.job_id);
@@ -135,12 +139,15 @@ absl::Status JobService::Unclaim(const RunPtr& run, const absl::StatusOr<JobPtr>
   run->over = true;
   Unpublish(*run);
   board_->End(run->claim.id, SteadyNow());
-  if (job.ok()) {
-    PutOnBoard(**job);
-  } else if (store_->is_shared() && !absl::IsNotFound(job.status())) {
-    // The lease may be stored. No other daemon can tell that nobody has it.
+  // A lease is stored, or may be: an earlier write can land late. No other daemon can tell that
+  // nobody has it.
+  const bool is_unsure =
+      store_->is_shared() && (job.ok() ? IsUngiven(**job) : !absl::IsNotFound(job.status()));
+  if (is_unsure) {
     const MutexLock lock(mutex_);
     unsure_.insert(run->claim.job_id);
+  } else if (job.ok()) {
+    PutOnBoard(**job);
   }
   return absl::IsNotFound(job.status()) ? absl::OkStatus() : job.status();
 }

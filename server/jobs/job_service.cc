@@ -300,9 +300,7 @@ absl::StatusOr<JobService::JobPtr> JobService::Resolve(absl::string_view job_id)
   }
   absl::StatusOr<JobPtr> job =
       Transit(job_id, [&](const Job& now) -> absl::StatusOr<std::optional<JobChange>> {
-        const bool is_ungiven =
-            now.state == JobState::kRunning && now.owner == options_.owner && !IsRunHere(now);
-        if (!is_ungiven) return std::nullopt;
+        if (!IsUngiven(now)) return std::nullopt;
         return LoseLease(now, now.fence, LossKind::kHandBack, kStoreFailed, options_.retry, {},
                          options_.now());
       });
@@ -364,7 +362,7 @@ absl::StatusOr<JobService::JobPtr> JobService::Refresh(Entry& entry, absl::strin
     return before;
   }
   JobChange change;
-  if (stored.state == JobState::kRunning && stored.owner == options_.owner && !IsRunHere(stored)) {
+  if (IsUngiven(stored)) {
     // Its lease was stored but never given to anybody.
     ASSIGN_OR_RETURN(change, LoseLease(stored, stored.fence, LossKind::kHandBack, kStoreFailed,
                                        options_.retry, {}, options_.now()));

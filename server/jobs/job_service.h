@@ -286,6 +286,8 @@ class JobService {
   RunPtr RunOfJob(absl::string_view job_id) const;
   RunPtr RunOfClaim(ClaimId claim) const;
   bool IsRunHere(const Job& job) const;
+  // It has a lease of this daemon, which nobody got.
+  bool IsUngiven(const Job& job) const;
   void Aim(const RunPtr& run, const Lease& target);
   void LoseTarget(const Run& run) NPUC_REQUIRES(mutex_);
   void Unpublish(Run& run);

@@ -23,6 +23,7 @@ class SharedStore : public MemoryJobStore {
     const absl::Status written = ApplyNow(*change);
     done(before_answer ? std::exchange(before_answer, nullptr)(change->job.id) : written);
   }
+  using MemoryJobStore::ApplyNow;
   std::function<void()> before_write;
   // The next write is made, but nobody knows; what it returns is the answer.
   std::function<absl::Status(const std::string& job_id)> before_answer;
@@ -159,6 +160,23 @@ TEST_F(SharedBoardTest, AClaimThatIsTakenGetsNoLease) {
 }
 
 // While b takes back one lease of a, a passes another run that b takes back next on to a follower.
+// A write that had no answer lands behind the next claim of the same daemon.
+TEST_F(SharedBoardTest, ALeaseThatIsStoredLateIsHandedBack) {
+  const std::string id = Submit("key");
+  std::optional<JobService::Claim> claim = *a_.TryClaim();
+  ASSERT_TRUE(claim.has_value());
+  store_.before_write = [&] {
+    const auto late = LeaseJob(JobOf(id), "a", now_ + kTtl, now_);
+    ASSERT_TRUE(late.has_value());
+    EXPECT_TRUE(store_.ApplyNow(*late).ok());
+  };
+  EXPECT_FALSE((*claim->Lease()).has_value());
+  EXPECT_EQ(JobOf(id).state, JobState::kRunning);
+  EXPECT_TRUE(a_.Tick().ok());
+  EXPECT_EQ(JobOf(id).state, JobState::kQueued);
+  EXPECT_EQ(MustLease(b_).lease.job_id, id);
+}
+
 TEST_F(SharedBoardTest, ARunThatIsTakenIsNotPassedOn) {
   Submit("lost");
   const std::string first = Submit("key");
