@@ -17,7 +17,8 @@ inline constexpr int kSchemaVersion = 4;
 absl::Status Migrate(const ConnectionOptions& options);
 
 // FAILED_PRECONDITION, with what to do: no schema, an older one, a newer one that takes no node of
-// this version (cluster.min_node_version), or a server that is set to lose commits (fsync, full_page_writes or synchronous_commit is off).
+// this version (cluster.min_node_version), or a server that is set to lose commits (fsync,
+// full_page_writes or synchronous_commit is off).
 absl::Status CheckSchema(Connection& connection);
 
 // True: a commit waits for another server (synchronous_standby_names). Without one, the loss of the
