@@ -135,8 +135,9 @@ ChannelWalk WalkOf(const Shape& shape, int axis) {
 }
 
 int64_t QuantizeValue(const QuantParams& params, int64_t channel, double x) {
+  // No number counts as 0, as the operator Quantize has it: a table of Log has a place for -1.
   // Rounding is to nearest, ties to even: the default mode, which nothing here changes.
-  const double steps = std::nearbyint(x / params.scale[channel]);
+  const double steps = std::isnan(x) ? 0.0 : std::nearbyint(x / params.scale[channel]);
   const int64_t zero = params.zero_point[channel];
   const double low = static_cast<double>(params.qmin - zero);
   const double high = static_cast<double>(params.qmax - zero);

@@ -40,7 +40,7 @@ struct ChannelWalk {
 };
 ChannelWalk WalkOf(const Shape& shape, int axis);
 
-// round_half_even(x / scale) + zero_point, clamped.
+// round_half_even(x / scale) + zero_point, clamped. NaN counts as 0.
 int64_t QuantizeValue(const QuantParams& params, int64_t channel, double x);
 // Every element; dtype params.dtype.
 Tensor QuantizeTensor(const QuantParams& params, absl::Span<const float> values,
