@@ -47,13 +47,6 @@ WIDE_ACTIVATIONS = ["  activation_bits: 16", "  lut_items_in_bits: 12"]
 RESET = ("tflm_dtln_ns_int8",)
 PT_ARGUMENT = "x"  # of each of the PyTorch models here, which have one
 
-# Defects that are known and not cured yet: (model, run): the line of the issue. Empty where nothing
-# is known to be wrong.
-KNOWN_WRONG = {
-    ("basic_pitch_nmp", "GRUS"): "20.7: the quietest bands of a spectrum, which are differences of "
-                                 "what fp16 rounds before the last filter: 2.6 % of the largest "
-                                 "result"}
-
 VERDICTS = ("passed", "compiled", "refused", "WRONG", "-")
 Run = collections.namedtuple("Run", "verdict text")  # passed, compiled, refused, WRONG
 
@@ -318,14 +311,12 @@ def main(arguments):
     results, counts = {}, collections.Counter()
     for (model, run), outcome in zip(jobs, found):
         results.setdefault(model, {})[run] = outcome
-        known = KNOWN_WRONG.get((model.name, run))
-        counts["known" if outcome.verdict == "WRONG" and known else outcome.verdict] += 1
+        counts[outcome.verdict] += 1
         if options.v or outcome.verdict == "WRONG":
-            print(f"{outcome.verdict}: {model.name} on {run}: {outcome.text}"
-                  f"{known and f' (known: {known})' or ''}", flush=True)
+            print(f"{outcome.verdict}: {model.name} on {run}: {outcome.text}", flush=True)
     harness.figure(f"wild: {len(chosen)} models, {len(jobs)} runs: {counts['passed']} passed, "
                    f"{counts['compiled']} compiled without a recording, {counts['refused']} "
-                   f"refused, {counts['known']} known to be wrong, {counts['WRONG']} wrong")
+                   f"refused, {counts['WRONG']} wrong")
     if len(chosen) * len(RUNS) == len(jobs) and not options.names and not options.models:
         check_page(list(results.items()), options)
     harness.check(counts["WRONG"] == 0, "a run is wrong")

@@ -25,6 +25,10 @@ import wild_emulation
 DEQUANTIZE = 6
 FLOAT_PART = 1e-4
 FP16_PART = 0.02
+# Models of which onnxruntime itself is further off where every result is rounded to fp16
+# (tests/oracle/published/half.py): by so much. The quietest bands of this one's spectrum are
+# differences of nearly equal numbers.
+ROUNDED_PARTS = {"basic_pitch_nmp": 0.0392}
 HYBRID_PART = 0.05
 UNROUNDED_STEPS = 8
 HYBRID = ("tfex_mnv2_035_embed", "dtln_model_quant_1")
@@ -143,7 +147,7 @@ def judge(model, run, results):
         cosine = float(got @ want / length) if length else float((got == want).all())
         text = f"cosine {cosine:.5f}"
         return (text if cosine < COSINE[run] else None), text
-    part = FLOAT_PART if run == "reference" else FP16_PART
+    part = FLOAT_PART if run == "reference" else ROUNDED_PARTS.get(model.name, FP16_PART)
     if model.name in HYBRID:
         part = HYBRID_PART
     worst = max(float(np.abs(g - w).max()) / max(float(np.abs(w).max()), 1e-6) for g, w in results)
