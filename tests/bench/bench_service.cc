@@ -231,7 +231,8 @@ absl::StatusOr<Setup> Prepare(const Settings& settings, const std::string& folde
     command.insert(command.end(), flags.begin(), flags.end());
     return start(std::move(command), name);
   };
-  ASSIGN_OR_RETURN(const std::string address, start_npucd("npucd", {}));
+  // More than one measurement submits while one worker compiles.
+  ASSIGN_OR_RETURN(const std::string address, start_npucd("npucd", {"--max-queued", "10000000"}));
   ASSIGN_OR_RETURN(const std::string full, start_npucd("full", {"--max-queued", "1"}));
   ASSIGN_OR_RETURN(const std::string bare,
                    start({"/proc/self/exe", "--bare", folder + "/bare"}, "bare"));
