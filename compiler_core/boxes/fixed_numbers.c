@@ -64,7 +64,8 @@ static boxes_number boxes_at(boxes_source from, int at) {
   int32_t stored;
   switch (from.type) {
     case kBoxesI8:
-      stored = ((const int8_t*)from.data)[at];
+      stored = ((const uint8_t*)from.data)[at];
+      if (stored > 127) stored -= 256;
       break;
     case kBoxesU8:
       stored = ((const uint8_t*)from.data)[at];

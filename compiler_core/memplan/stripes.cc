@@ -156,7 +156,7 @@ class StripeCutter {
       std::optional<integer::Body> piece =
           integer::PieceOf(link.command->body, link.computed.first, link.computed.end);
       std::visit([&](auto& body) { Redirect(body); }, *piece);
-      stripes_.commands.push_back({*std::move(piece), link.command->layer});
+      stripes_.commands.push_back({*piece, link.command->layer});
       link.done = HullOfUnits(link.done, link.computed);
     }
     return true;

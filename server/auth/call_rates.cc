@@ -33,7 +33,7 @@ absl::Status TakeCall(absl::string_view what, absl::string_view name, absl::stri
 
 }  // namespace
 
-CallRates::CallRates(int64_t address_rate, std::function<absl::Time()> steady_now)
+CallRates::CallRates(int64_t address_rate, const std::function<absl::Time()>& steady_now)
     : address_rate_(address_rate),
       addresses_(steady_now != nullptr ? steady_now : MachineNow),
       tenants_(steady_now != nullptr ? steady_now : MachineNow) {}

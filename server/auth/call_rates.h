@@ -18,7 +18,7 @@ class CallRates {
  public:
   // address_rate: of each address; 0: no bound. `steady_now` never falls and does not jump; by
   // default the machine's steady clock.
-  explicit CallRates(int64_t address_rate, std::function<absl::Time()> steady_now = nullptr);
+  explicit CallRates(int64_t address_rate, const std::function<absl::Time()>& steady_now = nullptr);
 
   // Counts a call. RESOURCE_EXHAUSTED (RATE_EXCEEDED, with when to come back) where one of the two
   // makes too many. tenant_rate: of the tenant's quota.
