@@ -70,6 +70,7 @@ class CompileObserver {
   virtual void OnStage(absl::string_view stage, double fraction) {}
   // An artifact is complete. They come in a fixed order, the header first. Whatever follows may
   // still fail, and then none of them counts.
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): other observers keep it
   virtual void OnArtifact(Artifact artifact) {}
   // Asked between and inside stages; true ends the compile with CANCELLED.
   virtual bool IsCancelled() { return false; }

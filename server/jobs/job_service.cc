@@ -216,7 +216,7 @@ absl::StatusOr<JobService::NewEntry> JobService::BeginSubmit(NewJob request) {
 }
 
 // After the write, on the store's thread. From here on the job can be changed, or is forgotten.
-absl::StatusOr<JobService::JobPtr> JobService::EndSubmit(NewEntry submit,
+absl::StatusOr<JobService::JobPtr> JobService::EndSubmit(const NewEntry& submit,
                                                          const absl::Status& written) {
   const std::string id = submit.change->job.id;
   const bool is_live = written.ok() && submit.waits;
@@ -274,7 +274,7 @@ void JobService::Submit(NewJob request, Done done) {
   store_->Apply(change, [this, submit = *std::move(submit),
                          done = std::move(done)](const absl::Status& written) mutable {
     const std::shared_ptr<const JobChange> made = submit.change;
-    absl::StatusOr<JobPtr> job = EndSubmit(std::move(submit), written);
+    absl::StatusOr<JobPtr> job = EndSubmit(submit, written);
     if (job.ok()) return done(Submitted{*std::move(job), false});
     if (absl::IsAlreadyExists(written)) return done(AnswerTaken(made->job));
     done(job.status());

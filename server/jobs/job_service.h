@@ -273,7 +273,7 @@ class JobService {
   std::string NextId(absl::Time now);
   absl::Status FillBoard(const std::function<void(const LiveJob&)>& visit);
   absl::StatusOr<NewEntry> BeginSubmit(NewJob request);
-  absl::StatusOr<JobPtr> EndSubmit(NewEntry submit, const absl::Status& written);
+  absl::StatusOr<JobPtr> EndSubmit(const NewEntry& submit, const absl::Status& written);
   absl::StatusOr<Submitted> AnswerTaken(const Job& refused) const;
   bool IsUnsure(absl::string_view job_id) const;
   absl::StatusOr<JobPtr> Resolve(absl::string_view job_id);
