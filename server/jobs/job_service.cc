@@ -273,10 +273,9 @@ void JobService::Submit(NewJob request, Done done) {
   const std::shared_ptr<const JobChange> change = submit->change;
   store_->Apply(change, [this, submit = *std::move(submit),
                          done = std::move(done)](const absl::Status& written) mutable {
-    const std::shared_ptr<const JobChange> made = submit.change;
     absl::StatusOr<JobPtr> job = EndSubmit(submit, written);
     if (job.ok()) return done(Submitted{*std::move(job), false});
-    if (absl::IsAlreadyExists(written)) return done(AnswerTaken(made->job));
+    if (absl::IsAlreadyExists(written)) return done(AnswerTaken(submit.change->job));
     done(job.status());
   });
 }
