@@ -8,6 +8,7 @@
 #include "compiler_core/base/mutex.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/pipeline/compile.h"
+#include "server/base/steady_clock.h"
 #include "server/executor/canary.h"
 #include "server/job_home.h"
 #include "server/pg/change_feed.h"
@@ -189,7 +190,7 @@ absl::StatusOr<std::unique_ptr<JobHome>> OpenClusterHome(const DaemonContext& co
                                      .slots = flags.workers,
                                      .ttl = absl::Seconds(flags.node_ttl_seconds),
                                      .beat_period = absl::Seconds(flags.node_ttl_seconds) / 5,
-                                     .steady_now = SteadyNow};
+                                     .steady_now = base::SteadyNow};
   std::unique_ptr<pg::Node> node;
   RETURN_IF_ERROR(AwaitStore(context.log, [&]() -> absl::Status {
     ASSIGN_OR_RETURN(node, pg::Node::Join(sessions.get(), node_options));

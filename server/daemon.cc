@@ -23,6 +23,7 @@
 #include "compiler_core/pipeline/compile.h"
 #include "server/api/admin.h"
 #include "server/backup/snapshot.h"
+#include "server/base/steady_clock.h"
 #include "server/daemon_context.h"
 #include "server/data_tasks.h"
 #include "server/executor/canary.h"
@@ -72,7 +73,7 @@ class Daemon {
                  .sampler = &sampler_,
                  .watchdog = &watchdog_,
                  .is_stopping = [this] { return stopping_.load(); }},
-        readiness_log_(log, SteadyNow) {}
+        readiness_log_(log, base::SteadyNow) {}
 
   // From nothing to where the monitor sees whether the daemon can compile; then it serves.
   absl::Status Start();
@@ -110,7 +111,7 @@ class Daemon {
 
   observe::PrometheusMetrics metrics_;
   observe::Sampler sampler_;
-  observe::Watchdog watchdog_{SteadyNow};
+  observe::Watchdog watchdog_{base::SteadyNow};
   DaemonContext context_;  // without rules until ReadTenants
   SystemdNotifier systemd_ = SystemdNotifier::FromEnvironment();
   executor::Lifecycle lifecycle_;
@@ -297,7 +298,7 @@ void Daemon::StartDispatching() {
 void Daemon::StartMonitor() {
   canary_ = std::make_unique<executor::Canary>(
       executor::Canary::Options{.owner = home_->name(),
-                                .steady_now = SteadyNow,
+                                .steady_now = base::SteadyNow,
                                 .is_stopping = [this] { return stopping_.load(); }},
       &system_->submission, home_->inputs(), &system_->jobs, &metrics_);
   constexpr uint64_t kMiB = uint64_t{1} << 20;
@@ -345,7 +346,7 @@ void Daemon::SampleDaemon(observe::Metrics& metrics) const {
 void Daemon::FollowReadiness() {
   const MutexLock lock(follow_mutex_);
   const std::string& certificate = context_.flags.tls_cert;
-  if (!certificate.empty() && certificate_.IsDue(SteadyNow())) {
+  if (!certificate.empty() && certificate_.IsDue(base::SteadyNow())) {
     rpc::TellCertificateEnd(certificate, absl::Now(), *context_.log);
   }
   const bool ready = readiness_.ready();

@@ -1,7 +1,6 @@
 #ifndef NPUC_SERVER_DAEMON_CONTEXT_H_
 #define NPUC_SERVER_DAEMON_CONTEXT_H_
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -16,11 +15,6 @@
 #include "server/observe/watchdog.h"
 
 namespace npuc::daemon {
-
-// A clock that never jumps.
-inline absl::Time SteadyNow() {
-  return absl::UnixEpoch() + absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
-}
 
 // Everything that each part of the daemon is built on. All of it outlives the parts.
 struct DaemonContext {

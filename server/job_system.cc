@@ -11,6 +11,7 @@
 #include "compiler_core/config/config.h"
 #include "compiler_core/pipeline/artifact_check.h"
 #include "compiler_core/pipeline/compile.h"
+#include "server/base/steady_clock.h"
 #include "server/executor/canary.h"
 #include "server/startup.h"
 
@@ -73,7 +74,7 @@ executor::UploadsOptions OptionsOfUploads(const DaemonContext& context) {
                 const auth::TenantQuota quota = rules->QuotaOf(name);
                 return executor::UploadQuota{quota.job_bytes, quota.upload_rate};
               },
-          .steady_now = SteadyNow};
+          .steady_now = base::SteadyNow};
 }
 
 }  // namespace
@@ -85,7 +86,7 @@ JobSystem::JobSystem(const DaemonContext& daemon, JobHome& job_home, WorkerFleet
       home(job_home),
       configs(ParseConfig, kConfigMemoBytes),
       bundles({.dir = context.data_dir + "/bundles"}),
-      store(home.store(), context.metrics, context.watchdog, SteadyNow),
+      store(home.store(), context.metrics, context.watchdog, base::SteadyNow),
       indexed(&store, &index),
       jobs(ServiceOptions(context, home, random), &indexed, home.board()),
       usage(usage_book),

@@ -3,6 +3,7 @@
 
 #include "absl/time/clock.h"
 #include "compiler_core/base/status.h"
+#include "server/base/steady_clock.h"
 #include "server/job_home.h"
 #include "server/jobs/local_board.h"
 #include "server/jobs/rocksdb_job_store.h"
@@ -32,7 +33,7 @@ class LocalHome : public JobHome {
   cache::ResultCache* results() override { return stores_.artifacts.get(); }
   const std::string& name() const override { return name_; }
   absl::Time Now() const override { return absl::Now(); }
-  absl::Time Steady() const override { return SteadyNow(); }
+  absl::Time Steady() const override { return base::SteadyNow(); }
   absl::Status Probe() override { return store_->Probe(); }
   std::map<std::string, Counts> CountsByTenant() const override {
     std::map<std::string, Counts> all;

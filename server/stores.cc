@@ -1,6 +1,7 @@
 #include "server/stores.h"
 
 #include "compiler_core/base/status.h"
+#include "server/base/steady_clock.h"
 #include "server/executor/canary.h"
 #include "server/startup.h"
 
@@ -21,7 +22,7 @@ cache::BlobStoreOptions BlobOptions(const DaemonContext& context) {
           .scope_limit = [rules = context.rules](
                              absl::string_view tenant) { return rules->StoredBytesOf(tenant); },
           .own_scope = executor::Canary::kTenant,
-          .steady_now = SteadyNow};
+          .steady_now = base::SteadyNow};
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "cache/posix.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/pipeline/compile.h"
+#include "server/base/steady_clock.h"
 #include "server/executor/metered_worker.h"
 #include "server/startup.h"
 
@@ -82,7 +83,7 @@ absl::StatusOr<std::unique_ptr<WorkerFleet>> WorkerFleet::Start(const DaemonCont
   ASSIGN_OR_RETURN(fleet->pool,
                    worker::WorkerPool::Start(PoolOptions(context, fleet->cgroup.get())));
   LogSandbox(fleet->pool->sandbox(), *context.log);
-  fleet->runner = executor::MeterWorkers(fleet->pool.get(), context.metrics, SteadyNow);
+  fleet->runner = executor::MeterWorkers(fleet->pool.get(), context.metrics, base::SteadyNow);
   return fleet;
 }
 

@@ -45,5 +45,13 @@ TEST_F(CallRatesTest, AnAddressIsBoundedWhoeverCallsFromIt) {
   EXPECT_EQ(Admitted(rates, "10.0.0.2", "audio", std::nullopt), 20);
 }
 
+TEST_F(CallRatesTest, AMachineWithManyAddressesIsOne) {
+  CallRates rates(/*address_rate=*/2, clock_);
+  EXPECT_EQ(Admitted(rates, "2001:db8::1", "audio", std::nullopt), 20);
+  EXPECT_EQ(Admitted(rates, "2001:db8::2", "audio", std::nullopt), 0);
+  EXPECT_EQ(Admitted(rates, "::ffff:10.0.0.1", "audio", std::nullopt), 20);
+  EXPECT_EQ(Admitted(rates, "10.0.0.1", "audio", std::nullopt), 0);
+}
+
 }  // namespace
 }  // namespace npuc::auth

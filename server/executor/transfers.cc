@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/status.h"
+#include "server/auth/call_rates.h"
 #include "server/jobs/service_error.h"
 
 namespace npuc::executor {
@@ -108,13 +109,10 @@ absl::Status Uploads::CheckRate(const std::string& tenant, size_t bytes) {
                                           int64_t{2} * static_cast<int64_t>(kMaxChunkBytes));
   const auto wait = rates_.Take(tenant, static_cast<int64_t>(bytes), *rate, burst);
   if (!wait.has_value()) return absl::OkStatus();
-  return jobs::ServiceError(
-      absl::StatusCode::kResourceExhausted,
-      absl::StrCat("tenant '", tenant, "' may upload ", *rate, " bytes a second; go on in ",
-                   absl::FormatDuration(absl::Ceil(*wait, absl::Milliseconds(1)))),
-      {.reason = "RATE_EXCEEDED",
-       .retry_delay = absl::Ceil(*wait, absl::Milliseconds(1)),
-       .quota_violations = {{"upload_rate", absl::StrCat(*rate, " bytes a second")}}});
+  const std::string allowed = absl::StrCat(*rate, " bytes a second");
+  return auth::RateExceeded(
+      absl::StrCat("tenant '", tenant, "' may upload ", allowed, "; go on in "), *wait,
+      "upload_rate", allowed);
 }
 
 absl::StatusOr<cache::UploadState> Uploads::Append(const std::string& tenant,

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "server/base/steady_clock.h"
 
 namespace npuc::worker {
 namespace {
@@ -63,8 +64,8 @@ RunFollower::RunFollower(const WorkerPoolOptions& options, const WorkerJob& job,
       let_go_(std::move(let_go)),
       report_(job, events),
       begin_(options.now()),
-      next_look_(MonotonicNow() + absl::Milliseconds(kSliceMs)),
-      asked_(MonotonicNow()) {}
+      next_look_(base::SteadyNow() + absl::Milliseconds(kSliceMs)),
+      asked_(base::SteadyNow()) {}
 
 absl::StatusOr<WorkerOutcome> RunFollower::Follow() {
   RunEnd end;
@@ -84,8 +85,8 @@ absl::StatusOr<WorkerOutcome> RunFollower::Follow() {
   }
   if (end.parent_died) {
     // Wait for the workers' ends of the channels to close: then they are dead, too.
-    const absl::Time limit = MonotonicNow() + absl::Milliseconds(kDeathWaitMs);
-    while ((channels_.events.valid() || channels_.print.valid()) && MonotonicNow() < limit) {
+    const absl::Time limit = base::SteadyNow() + absl::Milliseconds(kDeathWaitMs);
+    while ((channels_.events.valid() || channels_.print.valid()) && base::SteadyNow() < limit) {
       WaitAndRead(kSliceMs);
     }
   }
@@ -126,16 +127,16 @@ void RunFollower::Watch() {
       KillFor(KillReason::kCancel);
     } else if (options_.now() - begin_ >= job_.limits.wall) {
       KillFor(KillReason::kWall);
-    } else if (MonotonicNow() >= next_look_) {
+    } else if (base::SteadyNow() >= next_look_) {
       // Whole folder, so not at every message.
-      next_look_ = MonotonicNow() + absl::Milliseconds(kSliceMs);
+      next_look_ = base::SteadyNow() + absl::Milliseconds(kSliceMs);
       if (started_ && channels_.WorkerFolder() >= 0 &&
           !report_.OutputWithinLimits(channels_.WorkerFolder())) {
         KillFor(KillReason::kOutput);
       }
     }
   }
-  if (awaiting_ && MonotonicNow() - asked_ > options_.answer_timeout) {
+  if (awaiting_ && base::SteadyNow() - asked_ > options_.answer_timeout) {
     // It does not answer: stopped, or stuck. Its death ends all of its runs.
     detail_ = "it did not answer in time and was killed";
     awaiting_ = false;
@@ -155,7 +156,7 @@ void RunFollower::SendKill() {
   // A failure shows as a missing answer, and is dealt with as one.
   parent_.Send(message, {}, options_.answer_timeout).IgnoreError();
   awaiting_ = true;
-  asked_ = MonotonicNow();
+  asked_ = base::SteadyNow();
 }
 
 void RunFollower::WaitAndRead(int wait_ms) {

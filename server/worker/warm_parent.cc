@@ -10,13 +10,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler_core/base/status.h"
+#include "server/base/steady_clock.h"
 #include "server/worker/packet.h"
 #include "server/worker/run.h"
 #include "server/worker/zygote.h"
@@ -112,12 +112,6 @@ absl::StatusOr<pid_t> SpawnProgram(const WorkerPoolOptions& options, int program
 
 }  // namespace
 
-absl::Time MonotonicNow() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return absl::UnixEpoch() +
-         absl::Nanoseconds(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
-}
-
 // --- A process -----------------------------------------------------------------------------------
 
 void ParentProcess::Kill() const {
@@ -127,11 +121,11 @@ void ParentProcess::Kill() const {
 
 absl::Status ParentProcess::Send(const ControlMessage& message, const std::vector<int>& fds,
                                  absl::Duration patience) const {
-  const absl::Time limit = MonotonicNow() + patience;
+  const absl::Time limit = base::SteadyNow() + patience;
   while (true) {
     const int error = SendControl(control.get(), message, fds, MSG_DONTWAIT);
     if (error == 0) return absl::OkStatus();
-    if (error != EAGAIN || MonotonicNow() >= limit) {
+    if (error != EAGAIN || base::SteadyNow() >= limit) {
       return cache::ErrnoStatus(error, "cannot tell", "warm parent");
     }
     pollfd fd = {control.get(), POLLOUT, 0};
@@ -233,7 +227,7 @@ WarmParent::WarmParent(const WorkerPoolOptions& options, Listener listener, cach
     : options_(options),
       listener_(std::move(listener)),
       program_(std::move(program)),
-      last_start_(MonotonicNow()) {}
+      last_start_(base::SteadyNow()) {}
 
 absl::StatusOr<std::unique_ptr<WarmParent>> WarmParent::Start(const WorkerPoolOptions& options,
                                                               Listener listener) {
@@ -296,7 +290,7 @@ void WarmParent::ReadUntilDeath(ParentProcess& process) {
     process_ = nullptr;
     process.alive = false;
     is_loss = !shut_down_;
-    last_death_ = MonotonicNow();
+    last_death_ = base::SteadyNow();
     last_end_ = EndText(wait_status);
     short_lives_ = last_death_ - last_start_ < kShortLife ? short_lives_ + 1 : 0;
   }
@@ -308,12 +302,12 @@ void WarmParent::ReadUntilDeath(ParentProcess& process) {
 WarmParent::Process WarmParent::Restart() {
   MutexLock lock(mutex_);
   while (true) {
-    const absl::Duration pause = last_start_ + kStartPause - MonotonicNow();
+    const absl::Duration pause = last_start_ + kStartPause - base::SteadyNow();
     const SteadyTime next_start = SteadyTimeAfter(absl::ToChronoNanoseconds(pause));
     while (!shut_down_ && changed_.WaitUntil(mutex_, next_start)) {
     }
     if (shut_down_) return nullptr;
-    last_start_ = MonotonicNow();
+    last_start_ = base::SteadyNow();
     lock.Unlock();
     absl::StatusOr<Process> fresh = StartProcess();
     lock.Lock();
@@ -346,7 +340,7 @@ absl::StatusOr<std::shared_ptr<const ParentProcess>> WarmParent::Await(absl::Dur
 absl::Status WarmParent::Health() const {
   const MutexLock lock(mutex_);
   if (!trouble_.ok() || short_lives_ < kManyShortLives ||
-      MonotonicNow() - last_death_ > kShortLife) {
+      base::SteadyNow() - last_death_ > kShortLife) {
     return trouble_;
   }
   return absl::InternalError(

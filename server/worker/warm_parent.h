@@ -21,9 +21,6 @@
 
 namespace npuc::worker {
 
-// The time of CLOCK_MONOTONIC, counted from the epoch.
-absl::Time MonotonicNow();
-
 // One process of npuc-worker that forks the runs. All but `alive` is set before others see it.
 struct ParentProcess {
   pid_t pid = 0;

@@ -10,6 +10,7 @@
 #include "cache/posix.h"
 #include "compiler_core/base/mutex.h"
 #include "compiler_core/base/status.h"
+#include "server/base/steady_clock.h"
 #include "server/worker/protocol.h"
 #include "server/worker/run.h"
 #include "server/worker/run_follower.h"
@@ -36,7 +37,7 @@ struct WorkerPool::Impl {
   };
 
   explicit Impl(WorkerPoolOptions opts) : options(std::move(opts)) {
-    if (!options.now) options.now = MonotonicNow;
+    if (!options.now) options.now = base::SteadyNow;
   }
 
   WorkerPoolOptions options;
@@ -212,12 +213,12 @@ void WorkerPool::Impl::NoteTrouble(const absl::Status& why) {
   if (!IsHostTrouble(why)) return;
   const MutexLock lock(mutex);
   trouble = why;
-  trouble_end = MonotonicNow() + kTroublePause;
+  trouble_end = base::SteadyNow() + kTroublePause;
 }
 
 absl::Status WorkerPool::Impl::CurrentTrouble() const {
   const MutexLock lock(mutex);
-  return MonotonicNow() < trouble_end ? trouble : absl::OkStatus();
+  return base::SteadyNow() < trouble_end ? trouble : absl::OkStatus();
 }
 
 // --- The interface -------------------------------------------------------------------------------
