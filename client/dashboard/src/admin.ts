@@ -1,7 +1,7 @@
 // What an operator does by hand: stop and resume the start of jobs, cancel and requeue many, and see
 // who uses what. Everything here needs the right `admin`, which the server asks for.
 import { cancelJobs, getCaller, getUsage, listJobs, listTenants, requeueJobs, setDispatch, type DispatchState, type Filter, type TenantState, type Usage } from "./api";
-import { bytes, dateTime, duration, h, replace, save, say } from "./dom";
+import { bytes, dateTime, duration, field, h, replace, save, say, scrolled, tried } from "./dom";
 import type { View } from "./view";
 
 const REFRESH_MS = 3000;
@@ -9,17 +9,16 @@ const USAGE_DAYS = 7;
 const DAY_MS = 86_400_000;
 
 const dayOf = (time: number) => new Date(time).toISOString().slice(0, 10);
-const limit = (value: string | undefined, text: (value: number) => string = String) => (value === undefined ? "" : ` of ${text(Number(value))}`);
-const tried = (work: () => Promise<void>) => () => { work().catch((error: Error) => say(error.message)); };
+const limit = (value?: string) => (value === undefined ? "" : ` of ${value}`);
 
-/** A table with its name for who does not see it. */
+/** A table whose first column names the rows; the others are numbers. */
 const table = (name: string, heads: string[], rows: (string | Node)[][]): HTMLElement =>
-  h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": name }, h("table", {},
+  scrolled(name, h("table", {},
     h("thead", {}, h("tr", {}, ...heads.map((head, i) => h("th", { class: i ? "number" : "", scope: "col" }, head)))),
     h("tbody", {}, ...rows.map((cells) => h("tr", {}, ...cells.map((cell, i) => h(i ? "td" : "th", i ? { class: "number" } : { scope: "row" }, cell)))))));
 
 /** Each day as a line, as spreadsheets read it. */
-export function csvOf(usage: Usage[]): string {
+function csvOf(usage: Usage[]): string {
   const quoted = (text: string) => `"${text.replaceAll("\"", "\"\"")}"`;
   const lines = usage.map((one) => [one.day, quoted(one.tenant), one.jobs ?? "0", one.succeeded ?? "0", one.failed ?? "0", one.cacheHits ?? "0",
     String(one.processorSeconds ?? 0), one.uploadedBytes ?? "0", one.downloadedBytes ?? "0"].join(","));
@@ -38,8 +37,7 @@ class AdminPage {
   private days: Usage[] = [];
 
   constructor(root: HTMLElement) {
-    const field = (name: string, input: HTMLElement) => h("div", { class: "field" }, h("label", { for: input.id }, name), input);
-    const look = h("form", { class: "fields", submit: (event: Event) => { event.preventDefault(); tried(() => this.look())(); } },
+    const look = h("form", { class: "fields", submit: (event: Event) => { event.preventDefault(); void tried(() => this.look())(); } },
       field("Tenant (empty: all)", this.tenant), field("Label", this.label), field("Name, id or MD5", this.text), h("button", {}, "Count"));
     root.append(h("div", { class: "head" }, h("h1", {}, "Operate")), h("div", { class: "grid" },
       h("section", { class: "card w12" }, h("h2", {}, "Start of jobs"), field("Reason, for those who look later", this.why), this.dispatch),
@@ -63,7 +61,7 @@ class AdminPage {
     });
     replace(this.dispatch, state.paused
       ? h("p", { class: "notice" }, `Paused by ${state.by ?? "?"} since ${dateTime(state.since)}${state.reason ? `: ${state.reason}` : ""}. What runs goes on; jobs are accepted and wait.`)
-      : h("p", {}, "Jobs are started."), h("button", { "data-paused": String(!state.paused) }, state.paused ? "Resume" : "Pause"));
+      : h("p", {}, "Jobs are started."), h("button", {}, state.paused ? "Resume" : "Pause"));
     this.dispatch.querySelector("button")!.onclick = set(!state.paused);
   }
 

@@ -179,6 +179,9 @@ export const artifactPath = (id: string, name: string) =>
   `/v1/jobs/${id}/artifacts/${encodeURIComponent(name)}`;
 export const getArtifact = async (id: string, name: string) =>
   (await request(artifactPath(id, name))).arrayBuffer();
+export const REPORT = "report.json";
+export const hasReport = (job: Job): boolean => (job.artifacts ?? []).some((one) => one.name === REPORT);
+export const getReport = async (id: string) => (await request(artifactPath(id, REPORT))).json();
 
 const CHUNK_BYTES = 1 << 20;
 

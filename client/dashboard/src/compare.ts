@@ -1,6 +1,6 @@
 // Two jobs side by side: facts, sizes, and what differs between configs and headers.
-import { getArtifact, getJob, stateOf, type Job } from "./api";
-import { badge, bytes, duration, h, ms } from "./dom";
+import { getArtifact, getJob, getReport, hasReport, stateOf, type Job } from "./api";
+import { badge, bytes, duration, h, ms, scrolled } from "./dom";
 import { nameOf, whyOf } from "./jobs_text";
 import type { View } from "./view";
 
@@ -66,7 +66,7 @@ const sizeOf = (job: Job, name: string) => Number(job.artifacts?.find((one) => o
 function sizes(a: Job, b: Job): HTMLElement {
   const names = [...new Set([...(a.artifacts ?? []), ...(b.artifacts ?? [])].map((one) => one.name))].sort();
   const cell = (size: number) => h("td", { class: "number" }, Number.isNaN(size) ? "-" : bytes(size));
-  return h("section", { class: "card w6" }, h("h2", {}, "Sizes"), h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Sizes" }, h("table", {},
+  return h("section", { class: "card w6" }, h("h2", {}, "Sizes"), scrolled("Sizes", h("table", {},
     h("thead", {}, h("tr", {}, ...["File", "First", "Second", "Change"].map((text, i) => h("th", { class: i ? "number" : "" }, text)))),
     h("tbody", {}, ...names.map((name) => {
       const change = sizeOf(b, name) - sizeOf(a, name);
@@ -94,8 +94,7 @@ interface Report {
 }
 
 async function reportOf(job: Job): Promise<Report | null> {
-  if (!job.artifacts?.some((one) => one.name === "report.json")) return null;
-  return JSON.parse(new TextDecoder().decode(await getArtifact(job.jobId, "report.json"))) as Report;
+  return hasReport(job) ? (await getReport(job.jobId)) as Report : null;
 }
 
 /** The largest (or least) of what the entries have; NaN where none has it. */
@@ -126,7 +125,7 @@ function accuracy(a: Report | null, b: Report | null): HTMLElement {
     return h("td", { class: "number" }, Number.isNaN(value) ? "-" : Number.isInteger(value) ? value.toLocaleString("en-US") : String(+value.toPrecision(6)));
   };
   return h("section", { class: "card w12", id: "accuracy" }, h("h2", {}, "Accuracy and cost"),
-    h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Accuracy and cost" }, h("table", {},
+    scrolled("Accuracy and cost", h("table", {},
       h("thead", {}, h("tr", {}, ...["", "First", "Second"].map((text, i) => (i ? h("th", { class: "number", scope: "col" }, text) : h("td", {}))))),
       h("tbody", {}, ...rows.map(([name, of]) => h("tr", {}, h("th", { scope: "row" }, name), cell(a, of), cell(b, of)))))),
     h("p", { class: "soft" }, "From report.json. Errors of layers are told where the config has LAYER_ERROR_FRAMES or the core quantizes."));

@@ -67,3 +67,12 @@ export function save(content: BlobPart, name: string) {
   link.click();
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
+
+/** A click that says what went wrong. */
+export const tried = (act: () => Promise<void>) => async () => { try { await act(); } catch (error) { say((error as Error).message); } };
+
+/** An input with its name. */
+export const field = (name: string, input: HTMLElement) => h("div", { class: "field" }, h("label", { for: input.id }, name), input);
+
+/** A table that may be wider than its card, with a name for screen readers. */
+export const scrolled = (name: string, table: HTMLElement) => h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": name }, table);

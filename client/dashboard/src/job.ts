@@ -1,6 +1,6 @@
 // One job: its result first, then its problems, its report, its files and stages, its log and config.
 import {
-  cancelJob, createJob, getArtifact, getJob, hasEnded, stateOf, watchJob,
+  cancelJob, createJob, getArtifact, getJob, hasEnded, hasReport, stateOf, watchJob,
   type ApiError, type Job, type JobEvent,
 } from "./api";
 import { badge, copy, h, ms, replace, say } from "./dom";
@@ -8,7 +8,7 @@ import { yaml } from "./highlight";
 import { alike, armDownloads, artifacts, diagnostic, facts, timeline, type Stage } from "./job_cards";
 import { nameOf, reattachCommand, whyOf } from "./jobs_text";
 import { LogView } from "./log_view";
-import { hasReport, ReportTabs } from "./report_tabs";
+import { ReportTabs } from "./report_tabs";
 import { trendsOf } from "./trends";
 import type { View } from "./view";
 

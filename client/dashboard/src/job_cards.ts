@@ -1,7 +1,7 @@
 // Parts of a job's page: its problems, stages, files and facts.
 import { artifactPath, getArtifact, hasEnded, type Artifact, type Diagnostic, type Job } from "./api";
 import { swatch } from "./charts";
-import { badge, bytes, dateTime, duration, h, ms, save, say, svg } from "./dom";
+import { badge, bytes, dateTime, duration, h, ms, save, say, svg, tried } from "./dom";
 import { labelsText } from "./jobs_text";
 import { zip } from "./zip";
 
@@ -64,9 +64,6 @@ async function saveAll(job: Job, files: Artifact[]) {
   save(zip(entries, new Date(ms(job.endTime))), `${(job.outputFile || job.jobId).replace(/^.*\//, "").replace(/\.[^.]*$/, "")}.zip`);
   say(`${files.length} files saved`);
 }
-
-/** A click that says what went wrong. */
-const tried = (act: () => Promise<void>) => async () => { try { await act(); } catch (error) { say((error as Error).message); } };
 
 export function artifacts(job: Job): Node[] {
   const files = job.artifacts ?? [];

@@ -5,7 +5,7 @@ import { admin } from "./admin";
 import { ApiError, getCaller, getHealth, getServer, reasonsOf, token } from "./api";
 import { compare } from "./compare";
 import { cores } from "./cores";
-import { h, say } from "./dom";
+import { field, h, say } from "./dom";
 import { job } from "./job";
 import { jobs } from "./jobs";
 import { overview } from "./overview";
@@ -79,7 +79,7 @@ function askToken(why: string) {
   const input = h("input", { type: "password", id: "token", autocomplete: "current-password" });
   const form = h("form", { class: "card", submit: (event: Event) => { event.preventDefault(); token.set(input.value.trim()); showWho(); void look(); open(); } },
     h("h1", {}, "Who are you?"), h("p", {}, why),
-    h("div", { class: "fields" }, h("div", { class: "field" }, h("label", { for: "token" }, "Token (kept until this tab is closed)"), input),
+    h("div", { class: "fields" }, field("Token (kept until this tab is closed)", input),
       h("button", { class: "primary" }, "Go on")));
   main.replaceChildren(form);
   input.focus();

@@ -1,12 +1,9 @@
 // What a job's report.json says: the result on top, and the other views as tabs, by the code that
 // report.html has.
-import { getArtifact, type Job } from "./api";
+import { getReport } from "./api";
 import { h } from "./dom";
 import { Selection } from "../report/selection.js";
 import { VIEWS, type View as ReportView } from "../report/views.js";
-
-const REPORT = "report.json";
-export const hasReport = (job: Job): boolean => (job.artifacts ?? []).some((one) => one.name === REPORT);
 
 export class ReportTabs {
   /** Fill the page's two places: the result, and the other views. */
@@ -32,7 +29,7 @@ export class ReportTabs {
     this.result.hidden = false;
     this.result.replaceChildren(h("p", { class: "soft", role: "status" }, "Reading the report …"));
     try {
-      this.report = JSON.parse(new TextDecoder().decode(await getArtifact(this.id, REPORT)));
+      this.report = await getReport(this.id);
       this.draw();
     } catch (error) {
       this.result.replaceChildren(h("p", { class: "notice" }, `The report cannot be shown: ${(error as Error).message} `,

@@ -1,6 +1,6 @@
 // Submitting: drop a config and the files it names, or edit the config of an earlier job.
 import { ApiError, createJob, digestOf, getJob, upload, type Digest, type Spec } from "./api";
-import { bytes, h, say } from "./dom";
+import { bytes, field, h, say } from "./dom";
 import { Editor } from "./editor";
 import { inspection, inspectionProblem, type ModelFile } from "./inspect";
 import { nameOf } from "./jobs_text";
@@ -86,7 +86,6 @@ class SubmitPage {
       drop.classList.remove("over");
       void this.add(event.dataTransfer?.files ?? null);
     });
-    const field = (text: string, input: HTMLElement) => h("div", { class: "field" }, h("label", { for: input.id }, text), input);
     root.append(h("div", { class: "head" }, this.title), drop, this.shown, this.model, this.config, this.problems,
       h("section", { class: "card fields" }, field("Priority (-100 to 100)", this.priority), field("Labels", this.labels),
         h("label", {}, this.noCache, " compile even if the cache has it"), this.go), this.bar);

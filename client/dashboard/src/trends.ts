@@ -1,7 +1,7 @@
 // The jobs of one name or label over time: what they made, as lines, and where it became worse.
-import { getArtifact, listJobs, stateOf, type Filter, type Job } from "./api";
+import { getReport, listJobs, REPORT, stateOf, type Filter, type Job } from "./api";
 import { points, type Point } from "./charts";
-import { badge, bytes, dateTime, duration, h, ms } from "./dom";
+import { badge, bytes, dateTime, duration, field, h, ms, scrolled } from "./dom";
 import { nameOf } from "./jobs_text";
 import type { View } from "./view";
 import { factsOf } from "../report/facts.js";
@@ -10,14 +10,14 @@ import { factsOf } from "../report/facts.js";
 const PAGE = 200;
 const MOST_JOBS = 60;
 const AT_ONCE = 4;
-const REPORT = "report.json";
 /** A size or a count is worse from 0.1 % on; a time differs between equal runs. */
 const SIZE_TOLERANCE = 0.001;
 const TIME_TOLERANCE = 0.5;
 const SHORTEST_MS = 500;
 
-/** A figure of a job; NaN where the job has none. */
+/** A figure of jobs. */
 interface Figure { name: string; text: (value: number) => string; isWorse: (value: number, before: number) => boolean }
+/** `values`: the figures that the job has, by name. */
 interface Entry { job: Job; values: Map<string, number> }
 
 const larger = (tolerance: number) => (value: number, before: number) => value > before * (1 + tolerance);
@@ -42,9 +42,10 @@ const metricFigure = (name: string): Figure => ({
 const known = new Map<string, Promise<Map<string, number>>>();
 
 async function read(job: Job): Promise<Map<string, number>> {
-  const facts = factsOf(JSON.parse(new TextDecoder().decode(await getArtifact(job.jobId, REPORT))));
-  const values = new Map<string, number>([["RAM", facts.ram], ["Flash", facts.flash],
-    ["Cycles a frame", facts.cycles ?? NaN], ["Commands", facts.commands ?? NaN]]);
+  const facts = factsOf(await getReport(job.jobId));
+  const values = new Map<string, number>([["RAM", facts.ram], ["Flash", facts.flash]]);
+  if (facts.cycles !== undefined) values.set("Cycles a frame", facts.cycles);
+  if (facts.commands !== undefined) values.set("Commands", facts.commands);
   for (const one of facts.figures as { metric: string; output: string; quantized: number | null }[]) {
     if (one.quantized !== null) values.set(`${one.metric} of ${one.output}`, one.quantized);
   }
@@ -77,23 +78,22 @@ async function entriesOf(jobs: Job[]): Promise<Entry[]> {
   return entries.reverse();
 }
 
-/** For each entry the last one before it that succeeded and has the figure. */
-const before = (entries: Entry[], at: number, name: string): Entry | undefined =>
-  entries.slice(0, at).reverse().find((entry) => entry.values.has(name));
-
-function worseOf(entries: Entry[], at: number, figures: Figure[]): string[] {
-  return figures.filter((figure) => {
-    const value = entries[at]!.values.get(figure.name);
-    const last = before(entries, at, figure.name)?.values.get(figure.name);
-    return value !== undefined && last !== undefined && figure.isWorse(value, last);
-  }).map((figure) => figure.name);
+/** For each entry the figures that are worse than in the last one before it that has them. */
+function worseOf(entries: Entry[], figures: Figure[]): string[][] {
+  const last = new Map<string, number>();
+  return entries.map(({ values }) => figures.filter(({ name, isWorse }) => {
+    const [value, before] = [values.get(name), last.get(name)];
+    if (value !== undefined) last.set(name, value);
+    return value !== undefined && before !== undefined && isWorse(value, before);
+  }).map((figure) => figure.name));
 }
 
 function chart(entries: Entry[], figure: Figure, worse: string[][]): HTMLElement {
-  const list: Point[] = entries.map(({ job, values }, i) => ({
-    value: values.get(figure.name) ?? NaN, href: `#/job/${job.jobId}`, marked: worse[i]!.includes(figure.name),
-    text: `${dateTime(job.createTime)}: ${figure.text(values.get(figure.name) ?? NaN)}`,
-  })).filter((point) => !Number.isNaN(point.value));
+  const list: Point[] = entries.flatMap(({ job, values }, i) => {
+    const value = values.get(figure.name);
+    return value === undefined ? [] : [{ value, href: `#/job/${job.jobId}`, marked: worse[i]!.includes(figure.name),
+      text: `${dateTime(job.createTime)}: ${figure.text(value)}` }];
+  });
   const [first, last] = [list[0]!, list.at(-1)!];
   const change = last.value - first.value;
   const share = first.value ? `, ${change > 0 ? "+" : ""}${(100 * change / first.value).toFixed(1)} % since the first` : "";
@@ -103,9 +103,11 @@ function chart(entries: Entry[], figure: Figure, worse: string[][]): HTMLElement
 }
 
 function table(entries: Entry[], figures: Figure[], worse: string[][]): HTMLElement {
+  let lastGood: Entry | undefined;
   const row = (entry: Entry, i: number) => {
     const isGood = stateOf(entry.job) === "SUCCEEDED" && worse[i]!.length === 0;
-    const good = isGood ? undefined : entries.slice(0, i).reverse().find((one, back) => stateOf(one.job) === "SUCCEEDED" && worse[i - 1 - back]!.length === 0);
+    const good = isGood ? undefined : lastGood;
+    if (isGood) lastGood = entry;
     return h("tr", {}, h("td", {}, h("a", { href: `#/job/${entry.job.jobId}` }, dateTime(entry.job.createTime))),
       h("td", {}, badge(stateOf(entry.job)), entry.job.cacheHit ? " cache" : ""),
       ...figures.map((figure) => {
@@ -116,7 +118,7 @@ function table(entries: Entry[], figures: Figure[], worse: string[][]): HTMLElem
       h("td", {}, good ? h("a", { href: `#/compare/${good.job.jobId}/${entry.job.jobId}` }, "compare with the last good one") : ""));
   };
   return h("section", { class: "card w12" }, h("h2", {}, "Jobs, newest first"),
-    h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Jobs" }, h("table", {},
+    scrolled("Jobs", h("table", {},
       h("thead", {}, h("tr", {}, ...["Submitted", "State"].map((text) => h("th", { scope: "col" }, text)),
         ...figures.map((figure) => h("th", { class: "number", scope: "col" }, figure.name)), h("th", { scope: "col" }, "Against"))),
       h("tbody", {}, ...entries.map(row).reverse()))));
@@ -128,11 +130,11 @@ export const trendsOf = (job: Job): string => `#/trends?${new URLSearchParams({ 
 export function trends(root: HTMLElement, query: URLSearchParams): View {
   const name = query.get("name") ?? "";
   const filter: Partial<Filter> = { states: ["SUCCEEDED", "FAILED"], text: name, cores: query.getAll("core"), labels: query.getAll("label") };
-  const field = h("input", { type: "search", id: "trend-name", value: name, maxlength: 255, placeholder: "kws_cnn.h" });
+  const wanted = h("input", { type: "search", id: "trend-name", value: name, maxlength: 255, placeholder: "kws_cnn.h" });
   const labels = h("input", { type: "text", id: "trend-label", value: query.getAll("label").join(" "), placeholder: "KEY=VALUE" });
   const ask = (event: Event) => {
     event.preventDefault();
-    const asked = new URLSearchParams(field.value.trim() ? { name: field.value.trim() } : {});
+    const asked = new URLSearchParams(wanted.value.trim() ? { name: wanted.value.trim() } : {});
     for (const label of labels.value.split(/\s+/).filter(Boolean)) asked.append("label", label);
     location.hash = `#/trends?${asked}`;
   };
@@ -140,22 +142,21 @@ export function trends(root: HTMLElement, query: URLSearchParams): View {
   const said = h("p", { class: "soft", role: "status" });
   root.append(h("div", { class: "head" }, h("h1", {}, name ? `Trends of ${name}` : "Trends")),
     h("form", { class: "fields", submit: ask },
-      h("div", { class: "field" }, h("label", { for: "trend-name" }, "Name of the result or config"), field),
-      h("div", { class: "field" }, h("label", { for: "trend-label" }, "Labels"), labels), h("button", { class: "primary" }, "Show")),
+      field("Name of the result or config", wanted), field("Labels", labels), h("button", { class: "primary" }, "Show")),
     said, grid);
   const refresh = async () => {
     if (!name && !filter.labels!.length) {
       said.textContent = "Name a result, as in the list of jobs, or a label.";
       return;
     }
-    const page = await listJobs(filter, PAGE, "", true);
+    const page = await listJobs(filter, PAGE);
     // The server's text also finds parts of names, ids and digests.
     const all = page.jobs.filter((job) => !name || nameOf(job) === name || job.spec?.configName === name);
     const entries = await entriesOf(all.slice(0, MOST_JOBS));
     const measured = new Set(entries.flatMap((entry) => [...entry.values.keys()]));
     const figures = [...FIGURES, ...[...measured].filter((one) => !FIGURES.some((figure) => figure.name === one)).map(metricFigure)]
       .filter((figure) => measured.has(figure.name));
-    const worse = entries.map((_, i) => worseOf(entries, i, figures));
+    const worse = worseOf(entries, figures);
     const older = all.length > MOST_JOBS || page.next;
     said.textContent = entries.length === 0 ? "No job of that name has ended; the list of jobs shows those that wait."
       : `${entries.length} jobs${older ? `, the newest; older ones are not shown` : ""}; ${worse.filter((list) => list.length).length} made something worse than the one before.`;
