@@ -129,7 +129,7 @@ absl::Status JobSystem::Recover() {
       holds.Add(job.id, std::move(held));
     });
   };
-  RETURN_IF_ERROR(home.store()->is_shared() ? AwaitStore(context.log, recover) : recover());
+  RETURN_IF_ERROR(AwaitStore(context.log, recover));
   context.log->Info("recovered", {{"jobs", absl::StrCat(recovered)}});
   return absl::OkStatus();
 }

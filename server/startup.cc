@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "compiler_core/base/status.h"
+#include "server/base/steady_clock.h"
 
 namespace npuc::daemon {
 namespace {
@@ -164,11 +165,11 @@ absl::Status OfFlag(absl::string_view flag, const absl::Status& status) {
 absl::Status AwaitStore(const log::Logger* log, absl::FunctionRef<absl::Status()> attempt) {
   constexpr absl::Duration kPatience = absl::Minutes(1);
   constexpr absl::Duration kPause = absl::Milliseconds(250);
-  const absl::Time limit = absl::Now() + kPatience;
+  const absl::Time limit = base::SteadyNow() + kPatience;
   bool is_told = false;
   while (true) {
     absl::Status status = attempt();
-    if (!absl::IsUnavailable(status) || absl::Now() >= limit) return status;
+    if (!absl::IsUnavailable(status) || base::SteadyNow() >= limit) return status;
     if (!std::exchange(is_told, true)) {
       log->Warning("the store is away; this daemon waits for it",
                    {{"error", status.message()}, {"limit", absl::FormatDuration(kPatience)}});
