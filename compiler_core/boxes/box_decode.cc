@@ -9,6 +9,7 @@
 #include "compiler_core/base/fp16.h"
 #include "compiler_core/boxes/box_plan.h"
 #include "compiler_core/boxes/npuc_fixed_box.h"
+#include "compiler_core/ir/integer/port_values.h"
 
 namespace npuc {
 namespace {
@@ -33,7 +34,7 @@ struct FloatForm {
   using Number = in_floats::boxes_number;
   using Head = in_floats::boxes_head;
   using Plan = in_floats::boxes_plan;
-  static Number Of(double value) { return FloatNumber(value); }
+  static Number Of(double value) { return static_cast<float>(value); }
 };
 
 struct FixedForm {
@@ -67,12 +68,9 @@ std::vector<uint8_t> StoredOf(const PortTensor& output, const float* values) {
     } else if (output.dtype == DType::kFloat16) {
       Append(FloatToHalf(value), bytes);
     } else {
-      const double stored = std::nearbyint(static_cast<double>(value) / output.scale) +
-                            static_cast<double>(output.zero_point);
-      // The low bits of an integer are the same with a sign and without.
-      const auto bits = static_cast<uint16_t>(static_cast<int64_t>(stored));
-      const bool is_byte = output.dtype == DType::kInt8 || output.dtype == DType::kUint8;
-      is_byte ? Append(static_cast<uint8_t>(bits), bytes) : Append(bits, bytes);
+      const size_t size = SizeOf(output.dtype);
+      bytes.resize(bytes.size() + size);
+      integer::StoreInteger(output.dtype, integer::StoredValue(output, value), bytes.data(), i);
     }
   }
   return bytes;
@@ -128,8 +126,6 @@ struct BoxPlan::Tables {
   std::vector<typename Form::Head> heads;
   typename Form::Plan decoded;
 };
-
-float FloatNumber(double value) { return static_cast<float>(value); }
 
 int32_t FixedNumber(double value) {
   const double most = BOXES_MOST;

@@ -89,8 +89,7 @@ struct BoxSource {
   int shift = 0;
 };
 BoxSource BoxSourceOf(const PortTensor& output);
-// A number as a float and as so many 65536ths, the nearest ones.
-float FloatNumber(double value);
+// A number in 65536ths, the nearest one.
 int32_t FixedNumber(double value);
 inline constexpr int kBoxSideBins = 16;  // kBoxesBins
 

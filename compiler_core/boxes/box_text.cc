@@ -17,7 +17,7 @@ class Constants {
   // It reads back to the same bits.
   std::string Number(double value) const {
     if (is_fixed_) return absl::StrCat(FixedNumber(value));
-    std::string text = absl::StrFormat("%.9g", FloatNumber(value));
+    std::string text = absl::StrFormat("%.9g", static_cast<float>(value));
     if (text.find_first_of(".e") == std::string::npos) text += ".0";
     return text + "f";
   }

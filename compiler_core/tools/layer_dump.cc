@@ -14,9 +14,9 @@
 #include "compiler_core/backends/integer/integer_model.h"
 #include "compiler_core/backends/integer/layer_outputs.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/ir/integer/port_values.h"
 #include "compiler_core/pipeline/import.h"
 #include "compiler_core/report/xlsx.h"
-#include "compiler_core/sim/port_values.h"
 #include "compiler_core/sim/simulator.h"
 #include "compiler_core/tools/array_files.h"
 #include "compiler_core/tools/files.h"
@@ -59,7 +59,8 @@ std::vector<float> RealValues(const PortTensor& port, const NpyArray& stored) {
   if (port.scale <= 0) return FloatsOf(stored);
   std::vector<float> values;
   for (int64_t i = 0; i < stored.element_count(); ++i) {
-    values.push_back(RealValue(port, LoadInteger(stored.dtype, stored.bytes.data(), i)));
+    values.push_back(
+        integer::RealValue(port, integer::LoadInteger(stored.dtype, stored.bytes.data(), i)));
   }
   return values;
 }

@@ -12,7 +12,7 @@
 #include "compiler_core/base/suggest.h"
 #include "compiler_core/emit/header_writer.h"
 #include "compiler_core/ir/integer/access.h"
-#include "compiler_core/sim/port_values.h"
+#include "compiler_core/ir/integer/port_values.h"
 
 namespace npuc {
 namespace {
@@ -94,7 +94,7 @@ absl::StatusOr<int64_t> StoredOf(const PortTensor& port, double value, bool raw,
                                                    " at element ", i,
                                                    "; an input of integers takes finite numbers"));
   }
-  if (!raw) return StoredValue(port, value);
+  if (!raw) return integer::StoredValue(port, value);
   const int64_t least = integer::LowestValue(port.dtype);
   const int64_t most = integer::HighestValue(port.dtype);
   const int64_t stored = static_cast<int64_t>(std::clamp(value, -1e15, 1e15));
@@ -115,7 +115,7 @@ absl::StatusOr<std::string> Quantized(const NpyArray& array, const PortTensor& p
   std::string out(static_cast<size_t>(SizeOf(port.dtype) * array.element_count()), '\0');
   for (int64_t i = 0; i < array.element_count(); ++i) {
     ASSIGN_OR_RETURN(const int64_t stored, StoredOf(port, ValueAt(array, i), raw, i));
-    StoreInteger(port.dtype, stored, out.data(), i);
+    integer::StoreInteger(port.dtype, stored, out.data(), i);
   }
   return out;
 }
@@ -125,7 +125,8 @@ void Dequantize(const PortTensor& port, NpyArray& array) {
   const int64_t count = static_cast<int64_t>(array.bytes.size()) / SizeOf(port.dtype);
   std::string out(static_cast<size_t>(count) * sizeof(float), '\0');
   for (int64_t i = 0; i < count; ++i) {
-    const float value = RealValue(port, LoadInteger(port.dtype, array.bytes.data(), i));
+    const float value =
+        integer::RealValue(port, integer::LoadInteger(port.dtype, array.bytes.data(), i));
     std::memcpy(out.data() + i * static_cast<int64_t>(sizeof(float)), &value, sizeof(float));
   }
   array.dtype = DType::kFloat32;
@@ -284,7 +285,7 @@ class ItemRunner {
       const PortTensor& input = model_.inputs()[static_cast<size_t>(output.state_input)];
       if (input.scale <= 0 || input.zero_point == 0) continue;
       for (int64_t i = 0; i < ElementCount(input.shape); ++i) {
-        StoreInteger(input.dtype, input.zero_point, frame.data() + input.offset_bytes, i);
+        integer::StoreInteger(input.dtype, input.zero_point, frame.data() + input.offset_bytes, i);
       }
     }
   }
@@ -343,7 +344,7 @@ double ValueAt(const NpyArray& array, int64_t i) {
     case DType::kFloat64:
       return Load<double>(array.bytes, i);
     default:
-      return static_cast<double>(LoadInteger(array.dtype, array.bytes.data(), i));
+      return static_cast<double>(integer::LoadInteger(array.dtype, array.bytes.data(), i));
   }
 }
 

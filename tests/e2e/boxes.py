@@ -434,8 +434,12 @@ def check_case(name, settings, shapes, form):
         if "region_corners" in settings:
             np.save(os.path.join(folder, "regions.npy"), settings["region_corners"])
         out = os.path.join(folder, "out")
-        harness.npuc(write_config(folder, model, settings, inputs, form), "-o", out)
-        header = os.path.join(out, "net.h")
+        config = write_config(folder, model, settings, inputs, form)
+        if form in (BYTES, WORDS):  # compile_header reads GRUS's form of headers
+            harness.npuc(config, "-o", out)
+            header = os.path.join(out, "net.h")
+        else:
+            header = harness.compile_header(config, out, "net.h")
         ran = run_boxes(folder, header, settings, inputs)
         outputs = {o: np.load(harness.output_file(ran, o)).reshape(s) for o, s in shapes.items()}
         with open(os.path.join(ran, "boxes.json"), encoding="ascii") as f:

@@ -69,7 +69,7 @@ class Tokens:
         return path
 
     def tenants(self, ci_rights="[submit, read, cancel]"):
-        for name in ("ci", "reader", "other"):
+        for name in ("ci", "reader", "other", "operator"):
             self.file(name)
         return f"""format: 1
 tenants:
@@ -81,6 +81,7 @@ tenants:
   vision:
     identities:
       other: {{token_sha256: {self._hashes['other']}, rights: [submit, read, cancel]}}
+      operator: {{token_sha256: {self._hashes['operator']}, rights: [admin]}}
 """
 
 

@@ -10,10 +10,10 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/config/quant_config.h"
+#include "compiler_core/ir/integer/port_values.h"
 #include "compiler_core/quant/data/npy.h"
 #include "compiler_core/quant/data/sample_set.h"
 #include "compiler_core/quant/executor/float_executor.h"
-#include "compiler_core/sim/port_values.h"
 #include "compiler_core/sim/simulator.h"
 
 namespace npuc {
@@ -25,15 +25,16 @@ constexpr int64_t kMaxValues = int64_t{1}
 
 void StorePort(const PortTensor& port, absl::Span<const float> values, uint8_t* struct_bytes) {
   for (size_t i = 0; i < values.size(); ++i) {
-    StoreInteger(port.dtype, StoredValue(port, values[i]), struct_bytes + port.offset_bytes,
-                 static_cast<int64_t>(i));
+    integer::StoreInteger(port.dtype, integer::StoredValue(port, values[i]),
+                          struct_bytes + port.offset_bytes, static_cast<int64_t>(i));
   }
 }
 
 void AppendPort(const PortTensor& port, const uint8_t* struct_bytes, std::vector<float>& values) {
   const int64_t count = ElementCount(port.shape);
   for (int64_t i = 0; i < count; ++i) {
-    values.push_back(RealValue(port, LoadInteger(port.dtype, struct_bytes + port.offset_bytes, i)));
+    values.push_back(integer::RealValue(
+        port, integer::LoadInteger(port.dtype, struct_bytes + port.offset_bytes, i)));
   }
 }
 
@@ -223,7 +224,7 @@ absl::StatusOr<Labels> ReadLabels(absl::string_view file) {
   Labels labels;
   labels.shape = array.shape;
   for (int64_t i = 0; i < array.element_count(); ++i) {
-    labels.values.push_back(LoadInteger(array.dtype, array.bytes.data(), i));
+    labels.values.push_back(integer::LoadInteger(array.dtype, array.bytes.data(), i));
   }
   return labels;
 }

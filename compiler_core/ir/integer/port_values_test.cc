@@ -1,10 +1,10 @@
-#include "compiler_core/sim/port_values.h"
+#include "compiler_core/ir/integer/port_values.h"
 
 #include <array>
 
 #include "gtest/gtest.h"
 
-namespace npuc {
+namespace npuc::integer {
 namespace {
 
 PortTensor Port(DType type, double scale, int64_t zero_point) {
@@ -41,4 +41,4 @@ TEST(PortValuesTest, WhatIsStoredIsLoadedInEachType) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::integer

@@ -1,4 +1,4 @@
-#include "compiler_core/sim/port_values.h"
+#include "compiler_core/ir/integer/port_values.h"
 
 #include <algorithm>
 #include <cstring>
@@ -6,7 +6,7 @@
 #include "compiler_core/base/fixed_point.h"
 #include "compiler_core/ir/integer/access.h"
 
-namespace npuc {
+namespace npuc::integer {
 namespace {
 
 template <typename T>
@@ -22,8 +22,8 @@ T Load(const void* bytes, int64_t i) {
 int64_t StoredValue(const PortTensor& port, double real) {
   constexpr int64_t kLarge = int64_t{1} << 40;  // room for the zero point
   const int64_t rounded = std::clamp(RoundHalfEven(real / port.scale), -kLarge, kLarge);
-  return std::clamp(rounded + port.zero_point, integer::LowestValue(port.dtype),
-                    integer::HighestValue(port.dtype));
+  return std::clamp(rounded + port.zero_point, LowestValue(port.dtype),
+                    HighestValue(port.dtype));
 }
 
 float RealValue(const PortTensor& port, int64_t stored) {
@@ -52,4 +52,4 @@ void StoreInteger(DType type, int64_t value, void* bytes, int64_t i) {
   std::memcpy(static_cast<char*>(bytes) + i * size, &value, static_cast<size_t>(size));
 }
 
-}  // namespace npuc
+}  // namespace npuc::integer

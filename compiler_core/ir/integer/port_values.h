@@ -1,12 +1,12 @@
-#ifndef NPUC_COMPILER_CORE_SIM_PORT_VALUES_H_
-#define NPUC_COMPILER_CORE_SIM_PORT_VALUES_H_
+#ifndef NPUC_COMPILER_CORE_IR_INTEGER_PORT_VALUES_H_
+#define NPUC_COMPILER_CORE_IR_INTEGER_PORT_VALUES_H_
 
 #include <cstdint>
 
 #include "compiler_core/ir/cmd/command.h"
 #include "compiler_core/ir/graph/types.h"
 
-namespace npuc {
+namespace npuc::integer {
 
 // Between what an integer port's memory holds and the real values that it stands for:
 // real = (stored - zero_point) * scale. Memory is little-endian, elements without gaps.
@@ -20,6 +20,6 @@ int64_t LoadInteger(DType type, const void* bytes, int64_t i);
 // The same for writing; `value` fits in the type.
 void StoreInteger(DType type, int64_t value, void* bytes, int64_t i);
 
-}  // namespace npuc
+}  // namespace npuc::integer
 
-#endif  // NPUC_COMPILER_CORE_SIM_PORT_VALUES_H_
+#endif  // NPUC_COMPILER_CORE_IR_INTEGER_PORT_VALUES_H_
