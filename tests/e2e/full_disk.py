@@ -36,20 +36,6 @@ def disk(folder):
         harness.run("umount", folder)
 
 
-def fill(path, leave_bytes):
-    """A file that leaves so many bytes of its disk, on which others write meanwhile."""
-    with open(path, "wb") as f:
-        for _ in range(service.TRIES):
-            info = os.statvfs(os.path.dirname(path))
-            free_bytes = info.f_bavail * info.f_frsize
-            if free_bytes <= leave_bytes:
-                return
-            with contextlib.suppress(OSError):
-                os.posix_fallocate(f.fileno(), 0, free_bytes - leave_bytes)
-                return
-    raise harness.Failure(f"{path} cannot be made; {free_bytes} bytes are free")
-
-
 def free(folder):
     for name in ("filler", "others"):
         os.remove(os.path.join(folder, "data", name))
@@ -70,7 +56,7 @@ def fill_under_a_job(server, folder, config, leave_bytes, waiting):
     job_id, pid = service.catch_job(server, config)
     jobs = [job_id] + [server.json("compile", config, "--detach", "--no-cache")[-1]["job"]
                        for _ in range(waiting)]
-    fill(os.path.join(folder, "data", "filler"), leave_bytes)
+    harness.fill_disk(os.path.join(folder, "data", "filler"), leave_bytes)
     os.kill(pid, signal.SIGCONT)
 
     def seen():
@@ -125,7 +111,7 @@ def test_results_alone(server, folder, config):
 def run(test, folder, config):
     """On a disk and with a daemon of its own. False: missed."""
     with disk(os.path.join(folder, "data")):
-        fill(os.path.join(folder, "data", "others"), START_BYTES)
+        harness.fill_disk(os.path.join(folder, "data", "others"), START_BYTES)
         with service.daemon(folder, FLAGS) as server:
             try:
                 test(server, folder, config)

@@ -156,6 +156,20 @@ def scratch():
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def fill_disk(path, leave_bytes):
+    """A file that leaves so many bytes of its disk, on which others write meanwhile."""
+    with open(path, "wb") as f:
+        for _ in range(100):
+            info = os.statvfs(os.path.dirname(path))
+            free_bytes = info.f_bavail * info.f_frsize
+            if free_bytes <= leave_bytes:
+                return
+            with contextlib.suppress(OSError):
+                os.posix_fallocate(f.fileno(), 0, free_bytes - leave_bytes)
+                return
+    raise Failure(f"{path} cannot be made; {free_bytes} bytes are free")
+
+
 def wait_for(condition, what, seconds=30.0, interval=0.002):
     """Polls until condition() is true and returns its value; a Failure after `seconds`."""
     deadline = time.monotonic() + seconds

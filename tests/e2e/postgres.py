@@ -30,17 +30,40 @@ class Postgres:
     PASSWORD = "fourteen-words"
     STANDBY = "standby"  # as synchronous_standby_names knows it
 
-    def __init__(self):
+    def __init__(self, disk_mib=None):
+        """With disk_mib: on a disk of that size, where this user may mount one."""
         self._bin = programs()
         # A socket's path may have 107 bytes.
         self.folder = tempfile.mkdtemp(prefix="npuc-pg-", dir="/tmp")
         self.process = None
+        self._settings = ()
+        self.has_own_disk = disk_mib is not None and self._mount(disk_mib)
         if os.geteuid() == 0:
             os.chown(self.folder, NOBODY, NOBODY)
         self.secret_file = os.path.join(self.folder, "password")
         with open(self.secret_file, "w", encoding="utf-8") as f:
             f.write(self.PASSWORD + "\n")
         os.chmod(self.secret_file, 0o600)
+
+    def _mount(self, disk_mib):
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={disk_mib}m", "tmpfs",
+                                  self.folder], stderr=subprocess.DEVNULL, check=False)
+        if mounted.returncode != 0:
+            return False
+        self._settings = ("-c", f"max_wal_size={disk_mib // 8}MB")  # the log leaves room
+        return True
+
+    def fill_disk(self):
+        """Takes all room of its disk; False: that is so already."""
+        path = os.path.join(self.folder, "filler")
+        if os.path.exists(path):
+            return False
+        harness.fill_disk(path, 0)
+        return True
+
+    def empty_disk(self):
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(os.path.join(self.folder, "filler"))
 
     def make(self):
         """A new database cluster."""
@@ -80,7 +103,8 @@ class Postgres:
                 with open(os.path.join(self.folder, "log"), "ab") as log:
                     self.process = subprocess.Popen(
                         self._command("postgres", "-D", self._data(), "-k", self.folder, "-c",
-                                      "listen_addresses=", "-c", "max_connections=200"),
+                                      "listen_addresses=", "-c", "max_connections=200",
+                                      *self._settings),
                         stdout=log, stderr=log, cwd="/")
             if is_up is not None:
                 return is_up()
@@ -144,12 +168,14 @@ class Postgres:
         if self.process is not None and self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)
             self.process.wait(30)
+        if self.has_own_disk:
+            harness.run("umount", self.folder)
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
 @contextlib.contextmanager
-def server():
-    one = Postgres()
+def server(disk_mib=None):
+    one = Postgres(disk_mib)
     try:
         one.make()
         one.start()

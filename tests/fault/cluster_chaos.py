@@ -25,17 +25,19 @@ import postgres  # noqa: E402
 
 TTL_SECONDS = 2
 NODES = ("a", "b", "c")
+NO_NODE = -1  # of a fault that is PostgreSQL's
+DISK_MIB = 1024  # for PostgreSQL, of memory
 DATABASE = "chaos"
 
 
 class Proxy:
     """What passes between each node and PostgreSQL."""
 
-    def __init__(self, server):
+    def __init__(self, server, nodes=len(NODES)):
         self._process = subprocess.Popen(
-            [harness.program("pg_proxy"), "--target", server.socket(), "--nodes", str(len(NODES))],
+            [harness.program("pg_proxy"), "--target", server.socket(), "--nodes", str(nodes)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, universal_newlines=True)
-        self.ports = [int(self._process.stdout.readline()) for _ in NODES]
+        self.ports = [int(self._process.stdout.readline()) for _ in range(nodes)]
 
     def set(self, node, mode):
         harness.check(self._process.poll() is None, "pg_proxy has ended")
@@ -87,11 +89,11 @@ class Faults:
         self.counts = collections.Counter()
 
     def _free_node(self):
-        """A node that works; one of three always does."""
-        broken = {number for _, number, _ in self._later}
-        if len(broken) == len(NODES) - 1:
+        """A node that works; one always does."""
+        broken = {number for _, number, _ in self._later} - {NO_NODE}
+        if len(broken) == len(self._nodes) - 1:
             return None
-        return self._chance.choice([n for n in range(len(NODES)) if n not in broken])
+        return self._chance.choice([n for n in range(len(self._nodes)) if n not in broken])
 
     def _until(self, longest, number, end):
         when = time.monotonic() + self._chance.uniform(0.1, longest)
@@ -101,9 +103,14 @@ class Faults:
         self._proxy.set(number, mode)
         self._until(longest, number, lambda: self._proxy.set(number, "pass"))
 
+    def _start_node(self, number):
+        """It waits for PostgreSQL, and no fault ends meanwhile."""
+        self._empty_disk()
+        self._nodes[number].start()
+
     def node_killed(self, number):
         self._nodes[number].kill()
-        self._until(2 * TTL_SECONDS, number, self._nodes[number].start)
+        self._until(2 * TTL_SECONDS, number, lambda: self._start_node(number))
 
     def node_stopped(self, number):
         """SIGTERM: it hands back what it runs."""
@@ -112,7 +119,7 @@ class Faults:
 
         def start():
             process.wait(60)
-            self._nodes[number].start()
+            self._start_node(number)
 
         self._until(TTL_SECONDS, number, start)
 
@@ -127,6 +134,13 @@ class Faults:
 
     def link_silent(self, number):
         self._break_link(number, "hole", 3 * TTL_SECONDS)
+
+    def link_one_way(self, number):
+        """What the node sends arrives, and it hears nothing."""
+        self._break_link(number, "oneway", 3 * TTL_SECONDS)
+
+    def link_slow(self, number):
+        self._break_link(number, "delay", 3 * TTL_SECONDS)
 
     def answers_lost(self, number):
         self._break_link(number, "answers", 1)
@@ -146,10 +160,20 @@ class Faults:
 
     def database_killed(self, _):
         self._server.kill()
+        self._empty_disk()
+
+    def disk_full(self, _):
+        """No room for PostgreSQL's log: it takes no commits, or ends."""
+        if self._server.fill_disk():
+            self._until(2 * TTL_SECONDS, NO_NODE, self._empty_disk)
+
+    def _empty_disk(self):
+        self._server.empty_disk()
         self._server.start()
 
     KINDS = {"node_killed": 4, "node_stopped": 1, "node_paused": 4, "link_cut": 4, "link_silent": 3,
-             "answers_lost": 8, "sessions_ended": 6, "session_killed": 1, "database_killed": 1}
+             "link_one_way": 2, "link_slow": 2, "answers_lost": 8, "sessions_ended": 6,
+             "session_killed": 1, "database_killed": 1, "disk_full": 1}
 
     def do_one(self, kinds):
         kind = self._chance.choices(kinds, [self.KINDS[one] for one in kinds])[0]
@@ -267,7 +291,10 @@ def main():
     with contextlib.ExitStack() as stack:
         folder = options.keep or stack.enter_context(harness.scratch())
         os.makedirs(folder, exist_ok=True)
-        server = stack.enter_context(postgres.server())
+        server = stack.enter_context(postgres.server(DISK_MIB))
+        if not server.has_own_disk:
+            options.only = [kind for kind in options.only if kind != "disk_full"]
+            print("  no tmpfs can be mounted here: without a full disk")
         try:
             run(options, server, folder)
         except harness.Failure as error:

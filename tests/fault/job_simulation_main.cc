@@ -10,6 +10,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "tests/fault/sim_board.h"
 #include "tests/fault/simulation.h"
 
 namespace npuc {
@@ -20,7 +21,7 @@ constexpr char kHelp[] = R"(job_simulation: simulated lives of the job service, 
   --seeds N     how many (10000)
   --first N     the first seed (1)
   --jobs N      threads (1)
-  --daemons N   that share a board: 1, 2, or 0, two in two lives of five (0)
+  --daemons N   that share a board: 1 to 5, or 0, several in two lives of five (0)
   --trace SEED  tells what happens in one life, and ends
   --plant NAME  with a planted mistake, which must be found; "list" names them
 
@@ -68,7 +69,7 @@ std::optional<Arguments> Parse(int argc, char** argv) {
       arguments.first = number;
     } else if (name == "--jobs" && number >= 1 && number <= 256) {
       arguments.jobs = number;
-    } else if (name == "--daemons" && number <= 2) {
+    } else if (name == "--daemons" && number <= kMaxDaemons) {
       arguments.options.daemons = static_cast<int>(number);
     } else if (name == "--trace") {
       arguments.trace = number;

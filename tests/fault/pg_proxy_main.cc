@@ -4,6 +4,8 @@
 //   pass     bytes go both ways
 //   cut      all connections are closed, new ones too
 //   hole     nothing passes, and nothing is closed
+//   oneway   what the node sends arrives, and no answer comes back
+//   delay    bytes go both ways, kDelay late
 //   answers  what the node sends arrives; at the answer the connection is closed
 //
 // A connection that has lost bytes is closed where bytes pass again.
@@ -17,12 +19,15 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <list>
 #include <map>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -34,22 +39,16 @@ namespace {
 
 using cache::UniqueFd;
 
-enum class Mode { kPass, kCut, kHole, kAnswers };
+using Clock = std::chrono::steady_clock;
+
+enum class Mode { kPass, kCut, kHole, kOneWay, kDelay, kAnswers };
 
 constexpr size_t kMaxBuffer = size_t{1} << 20;
+constexpr std::chrono::milliseconds kDelay(300);
 
 struct Node {
   UniqueFd listener;
   Mode mode = Mode::kPass;
-};
-
-struct Link {
-  size_t node = 0;
-  UniqueFd client;
-  UniqueFd server;
-  std::string to_server = {};
-  std::string to_client = {};
-  bool over = false;
 };
 
 UniqueFd Listen(int& port) {
@@ -85,14 +84,59 @@ bool Read(int fd, std::string& buffer) {
   return count > 0 || (count < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
-bool Write(int fd, std::string& buffer) {
-  while (!buffer.empty()) {
-    const ssize_t count = send(fd, buffer.data(), buffer.size(), MSG_NOSIGNAL);
-    if (count < 0) return errno == EAGAIN || errno == EINTR;
-    buffer.erase(0, static_cast<size_t>(count));
+// Bytes on their way to one end of a connection.
+class Flow {
+ public:
+  bool is_full() const { return size_ >= kMaxBuffer; }
+  // When the next bytes may arrive.
+  std::optional<Clock::time_point> due() const {
+    if (parts_.empty()) return std::nullopt;
+    return parts_.front().due;
   }
-  return true;
-}
+  bool is_due(Clock::time_point now) const { return !parts_.empty() && parts_.front().due <= now; }
+
+  // Takes what has come; no bytes overtake others. False: the peer is gone.
+  bool Take(int fd, Clock::time_point due) {
+    std::string bytes;
+    const bool lives = Read(fd, bytes);
+    if (bytes.empty()) return lives;
+    size_ += bytes.size();
+    if (!parts_.empty()) due = std::max(due, parts_.back().due);
+    parts_.push_back({due, std::move(bytes)});
+    return lives;
+  }
+
+  // Sends what may arrive. False: the peer is gone.
+  bool Send(int fd, Clock::time_point now) {
+    while (is_due(now)) {
+      std::string& bytes = parts_.front().bytes;
+      const ssize_t count = send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (count < 0) return errno == EAGAIN || errno == EINTR;
+      size_ -= static_cast<size_t>(count);
+      bytes.erase(0, static_cast<size_t>(count));
+      if (bytes.empty()) parts_.pop_front();
+    }
+    return true;
+  }
+
+ private:
+  struct Part {
+    Clock::time_point due;
+    std::string bytes;
+  };
+
+  std::deque<Part> parts_;
+  size_t size_ = 0;
+};
+
+struct Link {
+  size_t node = 0;
+  UniqueFd client;
+  UniqueFd server;
+  Flow to_server = {};
+  Flow to_client = {};
+  bool over = false;
+};
 
 class Proxy {
  public:
@@ -123,23 +167,36 @@ class Proxy {
       const bool accepts = node.mode != Mode::kHole;
       polls.push_back({.fd = accepts ? node.listener.get() : -1, .events = POLLIN, .revents = 0});
     }
+    const Clock::time_point now = Clock::now();
+    int timeout_ms = -1;  // until the first bytes may arrive
+    const auto wait_for = [&](const Flow& flow) {
+      const std::optional<Clock::time_point> due = flow.due();
+      if (!due.has_value() || *due <= now) return;
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(*due - now);
+      const int left_ms = static_cast<int>(left.count());
+      timeout_ms = timeout_ms < 0 ? left_ms : std::min(timeout_ms, left_ms);
+    };
     for (const Link& link : links_) {
-      const bool moves = nodes_[link.node].mode != Mode::kHole;
-      const auto events = [&](const std::string& in, const std::string& out) {
-        return static_cast<short>((in.size() < kMaxBuffer ? POLLIN : 0) |
-                                  (out.empty() ? 0 : POLLOUT));
+      const Mode mode = nodes_[link.node].mode;
+      const bool moves = mode != Mode::kHole;
+      const auto events = [&](bool reads, const Flow& in, const Flow& out) {
+        return static_cast<short>((reads && !in.is_full() ? POLLIN : 0) |
+                                  (out.is_due(now) ? POLLOUT : 0));
       };
       polls.push_back({.fd = moves ? link.client.get() : -1,
-                       .events = events(link.to_server, link.to_client),
+                       .events = events(true, link.to_server, link.to_client),
                        .revents = 0});
       polls.push_back({.fd = moves ? link.server.get() : -1,
-                       .events = events(link.to_client, link.to_server),
+                       .events = events(mode != Mode::kOneWay, link.to_client, link.to_server),
                        .revents = 0});
+      if (!moves) continue;
+      wait_for(link.to_server);
+      wait_for(link.to_client);
     }
-    if (poll(polls.data(), polls.size(), -1) < 0) return errno == EINTR;
+    if (poll(polls.data(), polls.size(), timeout_ms) < 0) return errno == EINTR;
     size_t at = 1 + nodes_.size();
     for (Link& link : links_) {
-      Move(link, polls[at].revents != 0, polls[at + 1].revents != 0);
+      if (nodes_[link.node].mode != Mode::kHole) Move(link, polls[at], polls[at + 1]);
       at += 2;
     }
     for (size_t i = 0; i < nodes_.size(); ++i) {
@@ -150,16 +207,20 @@ class Proxy {
     return goes_on;
   }
 
-  void Move(Link& link, bool from_client, bool from_server) {
+  void Move(Link& link, const pollfd& client, const pollfd& server) {
+    constexpr short kReadable = POLLIN | POLLHUP | POLLERR;
     const Mode mode = nodes_[link.node].mode;
-    if (from_client && !Read(link.client.get(), link.to_server)) link.over = true;
-    if (from_server) {
-      const bool lives = Read(link.server.get(), link.to_client);
+    const Clock::time_point now = Clock::now();
+    const Clock::time_point due = mode == Mode::kDelay ? now + kDelay : now;
+    if ((client.revents & kReadable) != 0 && !link.to_server.Take(client.fd, due)) link.over = true;
+    if ((server.revents & kReadable) != 0) {
+      // Without an answer to come, one that has gone away is all that is heard of the server.
+      const bool lives = mode != Mode::kOneWay && link.to_client.Take(server.fd, due);
       if (!lives || mode == Mode::kAnswers) link.over = true;
       if (mode == Mode::kAnswers) return;
     }
-    if (!Write(link.server.get(), link.to_server)) link.over = true;
-    if (!Write(link.client.get(), link.to_client)) link.over = true;
+    if (!link.to_server.Send(server.fd, now)) link.over = true;
+    if (mode != Mode::kOneWay && !link.to_client.Send(client.fd, now)) link.over = true;
   }
 
   void Accept(size_t node) {
@@ -177,10 +238,9 @@ class Proxy {
     for (size_t end = commands_.find('\n'); end != std::string::npos; end = commands_.find('\n')) {
       std::istringstream line(commands_.substr(0, end));
       commands_.erase(0, end + 1);
-      const std::map<std::string, Mode> modes = {{"pass", Mode::kPass},
-                                                 {"cut", Mode::kCut},
-                                                 {"hole", Mode::kHole},
-                                                 {"answers", Mode::kAnswers}};
+      const std::map<std::string, Mode> modes = {
+          {"pass", Mode::kPass},     {"cut", Mode::kCut},     {"hole", Mode::kHole},
+          {"oneway", Mode::kOneWay}, {"delay", Mode::kDelay}, {"answers", Mode::kAnswers}};
       size_t node = 0;
       std::string mode;
       line >> node >> mode;

@@ -1,6 +1,7 @@
 #ifndef NPUC_TESTS_FAULT_SIM_BOARD_H_
 #define NPUC_TESTS_FAULT_SIM_BOARD_H_
 
+#include <array>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,9 @@
 #include "tests/fault/sim_store.h"
 
 namespace npuc {
+
+inline constexpr int kMaxDaemons = 5;
+inline constexpr std::array<const char*, kMaxDaemons> kDaemonNames = {"a", "b", "c", "d", "e"};
 
 // A queue that loses what it is given now and then.
 class LeakyQueue : public scheduler::FairQueue {
@@ -50,7 +54,7 @@ class SimBoard : public jobs::JobBoard {
   std::optional<jobs::BoardClaim> Claim(absl::string_view owner, absl::Time now) override {
     if (dead()) return std::nullopt;
     if (plant_ == Plant::kClaimTwice) {
-      for (const char* other : {"a", "b"}) {
+      for (const char* other : kDaemonNames) {
         for (jobs::BoardClaim claim : board_->Expired(other, absl::InfiniteFuture())) {
           if (claim.owner == owner || claim.fence != 0) continue;
           claim.owner = std::string(owner);
@@ -90,8 +94,9 @@ class SimBoard : public jobs::JobBoard {
   std::vector<jobs::BoardClaim> TakeOwn(absl::string_view owner, absl::Time now) override {
     std::vector<jobs::BoardClaim> taken = board_->TakeOwn(owner, now);
     if (plant_ != Plant::kRecoverOthers) return taken;
-    for (jobs::BoardClaim& claim : board_->TakeOwn(owner == "a" ? "b" : "a", now)) {
-      taken.push_back(std::move(claim));
+    for (const char* other : kDaemonNames) {
+      if (owner == other) continue;
+      for (jobs::BoardClaim& claim : board_->TakeOwn(other, now)) taken.push_back(std::move(claim));
     }
     return taken;
   }

@@ -61,16 +61,16 @@ enum class Plant : uint8_t {
   kFailUnstarted,      // the executor fails a job for which no worker could be started
   kCountHostDeaths,    // the death of the warm parent counts against the job
   kMixTries,           // a run is tried again within its lease, and keeps what the first try made
-  // In lives with two daemons:
-  kRecoverOthers,  // a daemon that starts takes back what the other one runs
+  // In lives with several daemons:
+  kRecoverOthers,  // a daemon that starts takes back what the others run
   kNoTakeOver,     // nobody takes back what a dead daemon ran
   kKeepExpired,    // the board leaves an expired claim with its owner, which has it no more
-  kClaimTwice,     // the board gives a job to both
+  kClaimTwice,     // the board gives a job to two of them
   kTrustEntries,   // a daemon takes what it remembers of a job for what the store has
   kBlindWrites,    // the store does not compare revisions
 };
 inline constexpr int kPlants = 29;
-inline constexpr bool IsOfTwoDaemons(Plant plant) { return plant >= Plant::kRecoverOthers; }
+inline constexpr bool IsOfSeveralDaemons(Plant plant) { return plant >= Plant::kRecoverOthers; }
 const char* PlantName(Plant plant);
 
 // The store of a simulated daemon. What a synced write left survives a crash; a write that failed

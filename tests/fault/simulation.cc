@@ -17,8 +17,6 @@
 namespace npuc {
 namespace {
 
-constexpr int kMaxDaemons = 2;
-constexpr std::array<const char*, kMaxDaemons> kDaemonNames = {"a", "b"};
 constexpr int kTenants = 3;
 constexpr std::array<const char*, kTenants> kTenantNames = {"ann", "bob", "cat"};
 constexpr std::array<double, kTenants> kWeights = {1, 2, 4};
@@ -27,6 +25,13 @@ constexpr int kLostKey = 5;  // ... have a model that was damaged on the disk
 constexpr int kMaxRestSteps = 4000;
 constexpr jobs::RetryLimits kRetry = {.max_worker_losses = 3, .max_daemon_losses = 4};
 constexpr absl::Duration kLeaseTtl = absl::Seconds(60);
+constexpr SimStore::Faults kFaults = {.fail_clean = 1.5,
+                                      .fail_visible = 2.0,
+                                      .fail_hidden = 0.5,
+                                      .crash_before = 0.7,
+                                      .crash_after = 0.7,
+                                      .slow = 5,
+                                      .nested = 10};
 constexpr absl::Duration kRetention = absl::Hours(24 * 8);
 // 2023-11-14
 const absl::Time kEpoch = absl::FromUnixSeconds(1'700'000'000);
@@ -55,7 +60,8 @@ class World {
     faulty_ = random_.Percent(80);
     cached_.resize(static_cast<size_t>(keys_), false);
     daemons_ = options.daemons;
-    if (daemons_ == 0) daemons_ = seed % 5 < 2 || IsOfTwoDaemons(options.plant) ? 2 : 1;
+    const bool are_several = seed % 5 < 2 || IsOfSeveralDaemons(options.plant);
+    if (daemons_ == 0) daemons_ = are_several ? 2 + static_cast<int>(seed / 5 % 4) : 1;
     if (daemons_ > 1) store_.Share();
     store_.SetHooks({.wait = [this] { Advance(absl::Milliseconds(random_.Between(1, 90000))); },
                      .between = [this](bool is_new) { Between(is_new); },
@@ -116,7 +122,7 @@ class World {
                                 depth_ > 0 ? "  (in a write) " : "", parts...));
   }
 
-  void SetFaults(bool on);
+  void SetFaults(bool on) { store_.SetFaults(on ? kFaults : SimStore::Faults()); }
   void Start();
   void StartDaemon(int daemon);
   void Restart(absl::string_view why);
@@ -125,8 +131,13 @@ class World {
     return running_.at(static_cast<size_t>(daemon)).service != nullptr;
   }
   int OneThatIsUp() {
-    const auto daemon = static_cast<int>(random_.Below(daemons_));
-    return IsUp(daemon) ? daemon : daemons_ - 1 - daemon;
+    auto daemon = static_cast<int>(random_.Below(daemons_));
+    while (!IsUp(daemon)) daemon = (daemon + 1) % daemons_;
+    return daemon;
+  }
+  bool IsAnyUp() const {
+    return std::any_of(running_.begin(), running_.end(),
+                       [](const Daemon& daemon) { return daemon.service != nullptr; });
   }
   // From here on it is this daemon's turn.
   void Switch(int daemon) {
@@ -188,20 +199,6 @@ class World {
   int at_ = 0;                   // the daemon whose turn it is
   std::list<HeldClaim> claims_;  // jobs whose workers get going
 };
-
-void World::SetFaults(bool on) {
-  SimStore::Faults faults;
-  if (on) {
-    faults = {.fail_clean = 1.5,
-              .fail_visible = 2.0,
-              .fail_hidden = 0.5,
-              .crash_before = 0.7,
-              .crash_after = 0.7,
-              .slow = 5,
-              .nested = 10};
-  }
-  store_.SetFaults(faults);
-}
 
 void World::Start() {
   scheduler::FairQueueOptions queue_options{.max_queued = max_queued_, .slots = slots_};
@@ -265,7 +262,7 @@ void World::StartDaemon(int daemon) {
 }
 
 // One of several daemons dies, and is started again, perhaps much later. The board, the store and
-// the other daemon go on.
+// the other daemons go on.
 void World::KillOne(int daemon, absl::string_view why) {
   Trace("CRASH of daemon ", daemon, ": ", why);
   Daemon& running = running_.at(static_cast<size_t>(daemon));
@@ -281,7 +278,7 @@ void World::KillOne(int daemon, absl::string_view why) {
   });
   store_.Revive(daemon);
   Advance(absl::Milliseconds(random_.Between(1, 5000)));
-  if (!IsUp(daemons_ - 1 - daemon) || random_.Percent(50)) StartDaemon(daemon);
+  if (!IsAnyUp() || random_.Percent(50)) StartDaemon(daemon);
 }
 
 void World::Restart(absl::string_view why) {

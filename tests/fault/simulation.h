@@ -15,7 +15,7 @@ namespace npuc {
 // virtual time and in one thread. The same seed is the same life on every machine.
 struct SimulationOptions {
   Plant plant = Plant::kNone;
-  int daemons = 0;  // that share board and store: 1 or 2; 0: two in two lives of five
+  int daemons = 0;  // that share board and store: 1 to 5; 0: several in two lives of five
   // Gets a line for each thing that happens; null: nothing is written.
   std::function<void(const std::string& line)> trace = nullptr;
 };

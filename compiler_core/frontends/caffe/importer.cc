@@ -1,6 +1,7 @@
 #include "compiler_core/frontends/caffe/importer.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -270,11 +271,7 @@ void Importer::ReportForeignParameters(const Layer& layer) {
 
 void Importer::MatchSubgraphs() {
   if (subgraphs_.is_empty()) return;
-  const auto names_of = [this](const std::vector<int>& tensors) {
-    std::vector<std::string> names;
-    for (const int i : tensors) names.push_back(i < 0 ? "" : tensor(i).name);
-    return names;
-  };
+  const auto name_of = [this](int i) { return i < 0 ? std::string() : tensor(i).name; };
   for (size_t i = 0; i < values_.size(); ++i) {
     if (values_[i].is_given || net_.tensors()[i].layer < 0) {
       subgraphs_.AddInput(net_.tensors()[i].name);
@@ -283,8 +280,13 @@ void Importer::MatchSubgraphs() {
   for (size_t i = 0; i < net_.layers().size(); ++i) {
     const Layer& layer = net_.layers()[i];
     if (!IsNeeded(layer)) continue;
-    subgraphs_.AddNode(static_cast<int>(i), layer.name, layer.type, names_of(layer.bottoms),
-                       names_of(layer.tops));
+    std::vector<std::string> operands;
+    std::map<int, std::string> results;
+    for (const int bottom : layer.bottoms) operands.push_back(name_of(bottom));
+    for (const int top : layer.tops)
+      results.emplace(static_cast<int>(results.size()), name_of(top));
+    subgraphs_.AddNode(static_cast<int>(i), layer.name, layer.type, std::move(operands),
+                       std::move(results));
   }
   for (const Endpoints::Output& output : outputs_) subgraphs_.AddOutput(output.name);
   subgraphs_.Match(*state_.diagnostics);
@@ -312,10 +314,8 @@ void Importer::RunSubgraph(const frontend::SubgraphMatch& match) {
   const Layer& end = layer_at(match.end);
   const LayerView view(&end);
   LayerImporter node(&state_, &view, std::move(operands), &next_states_);
-  TakeResults(end, node, frontend::RunPlugin(node, *match.op, [&](size_t i) {
-                return frontend::AttributeOf(LayerView(&layer_at(match.attribute_nodes[i])),
-                                             match.op->attributes[i]);
-              }));
+  const auto view_of = [&](int i) { return LayerView(&layer_at(i)); };
+  TakeResults(end, node, frontend::RunPluginSubgraph(node, match, view_of));
 }
 
 void Importer::RunLayer(const Layer& layer) {

@@ -103,6 +103,14 @@ absl::Status RunPluginOp(Node& node, const PluginOp& op, const View& view) {
   return RunPlugin(node, op, [&](size_t i) { return AttributeOf(view, op.attributes[i]); });
 }
 
+// RunPlugin for a subgraph; view(i) has the attributes of the model's node i.
+template <typename Node, typename ViewOf>
+absl::Status RunPluginSubgraph(Node& node, const SubgraphMatch& match, const ViewOf& view) {
+  return RunPlugin(node, *match.op, [&](size_t i) {
+    return AttributeOf(view(match.attribute_nodes[i]), match.op->attributes[i]);
+  });
+}
+
 }  // namespace npuc::frontend
 
 #endif  // NPUC_COMPILER_CORE_FRONTENDS_COMMON_PLUGIN_IMPORT_H_

@@ -8,7 +8,7 @@
 namespace npuc::frontend {
 
 void Subgraphs::AddNode(int number, absl::string_view name, absl::string_view op,
-                        std::vector<std::string> operands, std::vector<std::string> results) {
+                        std::vector<std::string> operands, std::map<int, std::string> results) {
   if (is_empty()) return;
   const int position = static_cast<int>(nodes_.size());
   Node node{number, std::string(name), std::string(op), std::move(operands), std::move(results)};
@@ -16,10 +16,9 @@ void Subgraphs::AddNode(int number, absl::string_view name, absl::string_view op
     node.is_run_time = node.is_run_time || ReadsRunTime(operand);
     if (!operand.empty()) readers_[operand].push_back(position);
   }
-  for (size_t i = 0; i < node.results.size(); ++i) {
-    const std::string& result = node.results[i];
+  for (const auto& [number, result] : node.results) {
     if (!result.empty() && !inputs_.contains(result)) {
-      sources_.emplace(result, Source{position, static_cast<int>(i)});
+      sources_.emplace(result, Source{position, number});
     }
   }
   names_.emplace(node.name, position);
@@ -141,7 +140,7 @@ std::vector<int> Subgraphs::Between(const PluginSubgraph& graph) const {
 std::string Subgraphs::CheckReaders(const Members& members, int end) const {
   for (const auto& [position, listed] : members) {
     if (position == end) continue;
-    for (const std::string& result : nodes_[static_cast<size_t>(position)].results) {
+    for (const auto& [number, result] : nodes_[static_cast<size_t>(position)].results) {
       const auto readers = readers_.find(result);
       const bool is_read = outputs_.contains(result) ||
                            (readers != readers_.end() &&

@@ -1,6 +1,7 @@
 #ifndef NPUC_COMPILER_CORE_FRONTENDS_COMMON_SUBGRAPHS_H_
 #define NPUC_COMPILER_CORE_FRONTENDS_COMMON_SUBGRAPHS_H_
 
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,10 +39,11 @@ class Subgraphs {
   explicit Subgraphs(const Plugins& plugins) : plugins_(plugins) {}
 
   bool is_empty() const { return plugins_.subgraphs().empty(); }
-  // Tensors are by name; "" is an operand that is left out.
+  // Tensors are by name; "" is an operand that is left out. Results are by number; those that
+  // nothing reads may be left out.
   void AddInput(absl::string_view tensor) { inputs_.emplace(tensor); }
   void AddNode(int number, absl::string_view name, absl::string_view op,
-               std::vector<std::string> operands, std::vector<std::string> results);
+               std::vector<std::string> operands, std::map<int, std::string> results);
   void AddOutput(absl::string_view tensor) { outputs_.emplace(tensor); }
 
   // To call once, behind the others. Subgraphs by name that are not there, or that other nodes read
@@ -59,7 +61,7 @@ class Subgraphs {
     std::string name;
     std::string op;
     std::vector<std::string> operands;
-    std::vector<std::string> results;
+    std::map<int, std::string> results;
     bool is_run_time = false;  // depends on an input
     bool is_taken = false;
   };

@@ -1,7 +1,7 @@
 #include "compiler_core/frontends/mxnet/importer.h"
 
 #include <algorithm>
-#include <numeric>
+#include <map>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -24,9 +24,6 @@ bool IsBoxDecoder(const NodeView& node) {
   return std::find(std::begin(kBoxDecoders), std::end(kBoxDecoders), node.op()) !=
          std::end(kBoxDecoders);
 }
-
-// The results of all nodes where subgraphs are looked for: each gets a name.
-constexpr int64_t kMaxResults = int64_t{1} << 20;
 
 // The name that PLUGINS have for a node's operator: of MXNet's Custom it is op_type.
 std::string PluginNameOf(const NodeView& node) {
@@ -270,21 +267,16 @@ const frontend::PluginOp* Importer::FindPlugin(const NodeView& node) const {
 void Importer::MatchSubgraphs() {
   if (subgraphs_.is_empty()) return;
   for (const auto& [entry, given] : given_) subgraphs_.AddInput(symbol_.NameOf(entry));
-  std::vector<int> result_counts(symbol_.nodes().size(), 1);  // as many as some node reads
+  // The first result of each node, and those that something reads.
+  std::vector<std::map<int, std::string>> results(symbol_.nodes().size());
   const auto read = [&](const Entry& entry) {
-    int& count = result_counts[static_cast<size_t>(entry.node)];
-    count = std::max(count, entry.output + 1);
+    results[static_cast<size_t>(entry.node)].emplace(entry.output, symbol_.NameOf(entry));
   };
+  for (size_t i = 0; i < results.size(); ++i) read({static_cast<int>(i), 0});
   for (const NodeView& node : symbol_.nodes()) {
     std::for_each(node.inputs().begin(), node.inputs().end(), read);
   }
   for (const Output& output : outputs_) read(output.entry);
-  if (std::accumulate(result_counts.begin(), result_counts.end(), int64_t{0}) > kMaxResults) {
-    return state_.AddError(DiagnosticKind::kModelLimitExceeded, {},
-                           absl::StrCat("the nodes of the symbol have more than ", kMaxResults,
-                                        " results, the most in which PLUGINS find subgraphs"),
-                           "declare operators in the place of subgraphs");
-  }
   for (size_t i = 0; i < symbol_.nodes().size(); ++i) {
     const NodeView& node = symbol_.nodes()[i];
     if (!is_needed_[i]) continue;
@@ -296,10 +288,8 @@ void Importer::MatchSubgraphs() {
     std::vector<std::string> operands;
     const size_t count = OperandsAtInference(rules_.Find(node.op()), node);
     for (size_t k = 0; k < count; ++k) operands.push_back(symbol_.NameOf(node.inputs()[k]));
-    std::vector<std::string> results;
-    for (int k = 0; k < result_counts[i]; ++k) results.push_back(symbol_.NameOf({index, k}));
     subgraphs_.AddNode(index, node.name(), PluginNameOf(node), std::move(operands),
-                       std::move(results));
+                       std::move(results[i]));
   }
   for (const Output& output : outputs_) subgraphs_.AddOutput(symbol_.NameOf(output.entry));
   subgraphs_.Match(*state_.diagnostics);
@@ -361,10 +351,8 @@ void Importer::ImportSubgraph(const frontend::SubgraphMatch& match) {
     if (operands.back() == nullptr) return;
   }
   NodeImporter importer(&state_, &symbol_.node(match.end), std::move(operands));
-  TakeResults(match.end, importer, frontend::RunPlugin(importer, *match.op, [&](size_t i) {
-                return frontend::AttributeOf(symbol_.node(match.attribute_nodes[i]),
-                                             match.op->attributes[i]);
-              }));
+  const auto view = [this](int i) -> const NodeView& { return symbol_.node(i); };
+  TakeResults(match.end, importer, frontend::RunPluginSubgraph(importer, match, view));
 }
 
 const frontend::CutAdvice& Importer::Advice() {

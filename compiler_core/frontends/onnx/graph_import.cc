@@ -271,10 +271,8 @@ void GraphImport::ImportSubgraph(const frontend::SubgraphMatch& match) {
     if (operands.back() == nullptr) return;
   }
   NodeImporter importer(&state_, &end, std::move(operands));
-  TakeResults(end, importer, frontend::RunPlugin(importer, *match.op, [&](size_t i) {
-                return frontend::AttributeOf(graph_.node(match.attribute_nodes[i]),
-                                             match.op->attributes[i]);
-              }));
+  const auto view = [this](int i) -> const NodeView& { return graph_.node(i); };
+  TakeResults(end, importer, frontend::RunPluginSubgraph(importer, match, view));
 }
 
 void GraphImport::ImportNode(const NodeView& node) {

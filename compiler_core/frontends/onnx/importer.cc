@@ -1,6 +1,7 @@
 #include "compiler_core/frontends/onnx/importer.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -217,9 +218,9 @@ void Importer::MatchSubgraphs() {
   for (const int index : order_) {
     const NodeView& node = main_.node(index);
     std::vector<std::string> operands;
-    std::vector<std::string> results;
+    std::map<int, std::string> results;
     for (int i = 0; i < node.input_count(); ++i) operands.emplace_back(node.input(i));
-    for (int i = 0; i < node.output_count(); ++i) results.emplace_back(node.output(i));
+    for (int i = 0; i < node.output_count(); ++i) results.emplace(i, node.output(i));
     // Operands of graphs inside of the node stand behind its own, at no place of a pattern.
     const std::vector<std::string> captured = GraphImport::Captured(file_, node);
     operands.insert(operands.end(), captured.begin(), captured.end());

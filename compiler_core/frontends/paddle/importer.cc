@@ -1,6 +1,7 @@
 #include "compiler_core/frontends/paddle/importer.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -266,11 +267,11 @@ void Importer::MatchSubgraphs() {
     if (!is_needed_[i]) continue;
     const OpView& op = program_.ops()[i];
     std::vector<std::string> operands;
-    std::vector<std::string> results;
+    std::map<int, std::string> results;
     ForEachName(op.inputs(), [&](const std::string& name) { operands.push_back(tensor(name)); });
     ForEachName(op.outputs(), [&](const std::string& name) {
       ++versions[name];
-      results.push_back(tensor(name));
+      results.emplace(static_cast<int>(results.size()), tensor(name));
     });
     subgraphs_.AddNode(static_cast<int>(i), op.name(), op.type(), std::move(operands),
                        std::move(results));
@@ -305,10 +306,7 @@ void Importer::ImportSubgraph(const frontend::SubgraphMatch& match) {
     if (operands.back() == nullptr) return FailResults(end);
   }
   OpImporter node(&state_, &end, std::move(operands));
-  TakePluginResults(end, node, frontend::RunPlugin(node, *match.op, [&](size_t i) {
-                      return frontend::AttributeOf(op_at(match.attribute_nodes[i]),
-                                                   match.op->attributes[i]);
-                    }));
+  TakePluginResults(end, node, frontend::RunPluginSubgraph(node, match, op_at));
 }
 
 void Importer::SetResult(const std::string& name, ValueRef value) {

@@ -1,6 +1,7 @@
 #include "compiler_core/frontends/tensorflow/importer.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
@@ -460,27 +461,26 @@ bool Importer::CheckHandles(int index, absl::Span<const ValueRef> inputs) {
 void Importer::MatchSubgraphs() {
   if (subgraphs_.is_empty()) return;
   for (const CutKey& key : cut_order_) subgraphs_.AddInput(NameOf({key.first, key.second}));
-  std::vector<int> result_counts(nodes_.size(), 1);
+  // The first result of each node, and those that something reads.
+  std::vector<std::map<int, std::string>> results(nodes_.size());
+  const auto read = [&](const Edge& edge) {
+    results[static_cast<size_t>(edge.producer)].emplace(edge.output, NameOf(edge));
+  };
   for (const int index : order_) {
-    for (const Edge& edge : nodes_[static_cast<size_t>(index)].edges) {
-      int& count = result_counts[static_cast<size_t>(edge.producer)];
-      count = std::max(count, edge.output + 1);
-    }
+    read({index, 0});
+    for (const Edge& edge : nodes_[static_cast<size_t>(index)].edges) read(edge);
   }
+  for (const Output& output : outputs_) read(output.edge);
   for (const int index : order_) {
     std::vector<std::string> operands;
-    std::vector<std::string> results;
     for (const Edge& edge : nodes_[static_cast<size_t>(index)].edges) {
       operands.push_back(NameOf(edge));
-    }
-    for (int i = 0; i < result_counts[static_cast<size_t>(index)]; ++i) {
-      results.push_back(NameOf({index, i}));
     }
     // A node inside of a loop has a value a turn, so that nothing can stand in its place.
     const bool is_outside = frames_.level(index) == 0;
     const NodeView& node = file_.node(index);
     subgraphs_.AddNode(index, is_outside ? node.name() : "", is_outside ? node.op() : "",
-                       std::move(operands), std::move(results));
+                       std::move(operands), std::move(results[static_cast<size_t>(index)]));
   }
   for (const Output& output : outputs_) subgraphs_.AddOutput(NameOf(output.edge));
   subgraphs_.Match(*diagnostics_);
@@ -500,10 +500,8 @@ void Importer::ImportSubgraph(const frontend::SubgraphMatch& match) {
   RunRule(
       {match.end, 0},
       [&](NodeImporter& node) {
-        return frontend::RunPlugin(node, *match.op, [&](size_t i) {
-          return frontend::AttributeOf(file_.node(match.attribute_nodes[i]),
-                                       match.op->attributes[i]);
-        });
+        const auto view = [this](int i) -> const NodeView& { return file_.node(i); };
+        return frontend::RunPluginSubgraph(node, match, view);
       },
       std::move(operands));
 }

@@ -1,6 +1,7 @@
 #include "compiler_core/frontends/tflite/importer.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -177,8 +178,12 @@ void Importer::MatchSubgraphs() {
   for (const int tensor : file_.inputs()) subgraphs_.AddInput(name_of(tensor));
   for (const OperatorView& op : file_.operators()) {
     if (!graph_.IsNeeded(op) || op.outputs.empty()) continue;
+    std::map<int, std::string> results;
+    for (const int tensor : op.outputs) {
+      results.emplace(static_cast<int>(results.size()), name_of(tensor));
+    }
     subgraphs_.AddNode(op.index, file_.tensor(op.outputs[0]).name, op.op, names_of(op.inputs),
-                       names_of(op.outputs));
+                       std::move(results));
   }
   for (const Output& output : outputs_) subgraphs_.AddOutput(name_of(output.tensor));
   subgraphs_.Match(*state_.diagnostics);

@@ -251,10 +251,8 @@ void SubgraphImport::ImportSubgraph(const frontend::SubgraphMatch& match) {
     }
   }
   RunRule(end, nullptr, std::move(operands), [&](NodeImporter& node) {
-    return frontend::RunPlugin(node, *match.op, [&](size_t i) {
-      return frontend::AttributeOf(CustomOptions(*operator_at(match.attribute_nodes[i]).raw),
-                                   match.op->attributes[i]);
-    });
+    const auto options_of = [&](int i) { return CustomOptions(*operator_at(i).raw); };
+    return frontend::RunPluginSubgraph(node, match, options_of);
   });
 }
 
