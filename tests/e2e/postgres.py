@@ -110,7 +110,14 @@ class Postgres:
                 return is_up()
             return self.sql("SELECT 1", database="postgres", check=False) == "1"
 
-        harness.wait_for(answers, "answer of PostgreSQL", interval=0.1)
+        try:
+            harness.wait_for(answers, "answer of PostgreSQL", interval=0.1)
+        except harness.Failure as failure:
+            raise harness.Failure(f"{failure}; the end of its log:\n{self._log_end()}") from failure
+
+    def _log_end(self):
+        with open(os.path.join(self.folder, "log"), encoding="utf-8", errors="replace") as log:
+            return "".join(log.readlines()[-12:])
 
     def kill(self):
         """As a crash."""
