@@ -1,8 +1,12 @@
 #include "server/jobs/job_index.h"
 
+#include <string.h>
+
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <limits>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -73,22 +77,23 @@ struct JobIndex::Wanted {
   int64_t from_micros = 0;
   int64_t before_micros = 0;
 
-  bool Has(const Row& row) const {
-    if (!states[static_cast<size_t>(row.state)]) return false;
-    if (row.create_micros < from_micros || row.create_micros >= before_micros) return false;
+  bool Has(const Rows& rows, size_t row) const {
+    if (!states[static_cast<size_t>(rows.states[row])]) return false;
+    const int64_t created = rows.create_micros[row];
+    if (created < from_micros || created >= before_micros) return false;
     for (size_t kind = 0; kind < kKinds; ++kind) {
-      if (!texts[kind].empty() && texts[kind][row.texts[kind]] == 0) return false;
+      if (!texts[kind].empty() && texts[kind][rows.texts[kind][row]] == 0) return false;
     }
-    return !hits.has_value() || HasText(row);
+    return !hits.has_value() || HasText(rows, row);
   }
 
  private:
-  bool HasText(const Row& row) const {
+  bool HasText(const Rows& rows, size_t row) const {
     for (size_t kind = 0; kind < kKinds; ++kind) {
-      if (!(*hits)[kind].empty() && (*hits)[kind][row.texts[kind]] != 0) return true;
+      if (!(*hits)[kind].empty() && (*hits)[kind][rows.texts[kind][row]] != 0) return true;
     }
-    return absl::StartsWithIgnoreCase(row.id_view(), id_begin) ||
-           (!md5_begin.empty() && BeginsWith(row.md5, md5_begin));
+    return absl::StartsWithIgnoreCase(rows.id(row), id_begin) ||
+           (!md5_begin.empty() && BeginsWith(rows.md5s[row], md5_begin));
   }
 };
 
@@ -101,24 +106,148 @@ uint32_t JobIndex::Texts::Take(const std::string& key, const std::function<Text(
   uint32_t index = static_cast<uint32_t>(all_.size());
   if (free_.empty()) {
     all_.emplace_back();
-    keys_.emplace_back();
   } else {
     index = free_.back();
     free_.pop_back();
   }
-  all_[index] = make();
+  Text made = make();
+  all_[index].key = key;
+  all_[index].shown = std::move(made.shown);
   all_[index].uses = 1;
-  keys_[index] = key;
+  Append(index, made.text, made.hashes.data(), made.hashes.size());
   by_key_.emplace(key, index);
   return index;
 }
 
+void JobIndex::Texts::Append(uint32_t index, absl::string_view text, const uint64_t* hashes,
+                             size_t hash_count) {
+  Entry& entry = all_[index];
+  entry.text_at = texts_.size();
+  entry.text_bytes = static_cast<uint32_t>(text.size());
+  entry.hash_at = hashes_.size();
+  entry.hash_count = static_cast<uint32_t>(hash_count);
+  texts_.append(text.data(), text.size());
+  // An empty text has a place of its own, too.
+  texts_.push_back('\0');
+  hashes_.insert(hashes_.end(), hashes, hashes + hash_count);
+  places_.push_back({entry.text_at, index});
+}
+
 void JobIndex::Texts::Drop(uint32_t index) {
-  if (--all_[index].uses > 0) return;
-  by_key_.erase(keys_[index]);
-  keys_[index] = std::string();
-  all_[index] = Text();
+  Entry& entry = all_[index];
+  if (--entry.uses > 0) return;
+  by_key_.erase(entry.key);
+  entry.key = std::string();
+  entry.shown = std::string();
   free_.push_back(index);
+  ++dropped_;
+  constexpr size_t kFew = 1024;
+  if (dropped_ > kFew && dropped_ > places_.size() / 2) Compact();
+}
+
+void JobIndex::Texts::Compact() {
+  const std::string texts = std::exchange(texts_, {});
+  const std::vector<uint64_t> hashes = std::exchange(hashes_, {});
+  const std::vector<Place> places = std::exchange(places_, {});
+  dropped_ = 0;
+  // `all_` has the old places until each is appended: two that were at one place cannot be.
+  for (const Place& place : places) {
+    const Entry entry = all_[place.index];
+    if (entry.uses == 0 || entry.text_at != place.text_at) continue;
+    Append(place.index, absl::string_view(texts).substr(entry.text_at, entry.text_bytes),
+           hashes.data() + entry.hash_at, entry.hash_count);
+  }
+}
+
+std::vector<char> JobIndex::Texts::WithText(absl::string_view part) const {
+  std::vector<char> found(all_.size(), 0);
+  const char* const begin = texts_.data();
+  const char* const end = begin + texts_.size();
+  const char* at = begin;
+  // Quicker than string_view::find, which stops at each first letter.
+  while ((at = static_cast<const char*>(
+              memmem(at, static_cast<size_t>(end - at), part.data(), part.size()))) != nullptr) {
+    const auto position = static_cast<size_t>(at - begin);
+    auto place =
+        std::upper_bound(places_.begin(), places_.end(), position,
+                         [](size_t wanted, const Place& one) { return wanted < one.text_at; });
+    --place;
+    const Entry& entry = all_[place->index];
+    if (!IsThere(*place)) {
+      at = begin + (std::next(place) == places_.end() ? texts_.size() : std::next(place)->text_at);
+    } else if (position + part.size() <= entry.text_at + entry.text_bytes) {
+      found[place->index] = 1;
+      at = begin + entry.text_at + entry.text_bytes;
+    } else {
+      ++at;  // it goes over the end of this text
+    }
+  }
+  return found;
+}
+
+std::vector<char> JobIndex::Texts::WithHashes(const std::vector<uint64_t>& hashes) const {
+  std::vector<char> found(all_.size(), 0);
+  for (const Place& place : places_) {
+    if (!IsThere(place)) continue;
+    const Entry& entry = all_[place.index];
+    const auto begin = hashes_.begin() + static_cast<ptrdiff_t>(entry.hash_at);
+    const auto end = begin + entry.hash_count;
+    found[place.index] = std::all_of(hashes.begin(), hashes.end(), [&](uint64_t hash) {
+      return std::find(begin, end, hash) != end;
+    });
+  }
+  return found;
+}
+
+std::vector<char> JobIndex::Texts::Where(
+    const std::function<bool(const std::string& shown)>& has) const {
+  std::vector<char> found(all_.size(), 0);
+  for (size_t i = 0; i < found.size(); ++i) found[i] = has(all_[i].shown) ? 1 : 0;
+  return found;
+}
+
+size_t JobIndex::Rows::LowerBound(absl::string_view id) const {
+  const auto place =
+      std::lower_bound(ids.begin(), ids.end(), id, [](const Id& one, absl::string_view wanted) {
+        return absl::string_view(one.data(), one.size()) < wanted;
+      });
+  return static_cast<size_t>(place - ids.begin());
+}
+
+template <typename Visit>
+void JobIndex::Rows::ForEachColumn(Visit visit) {
+  visit(ids, &Row::id);
+  visit(states, &Row::state);
+  visit(name_begins, &Row::name_begin);
+  visit(revisions, &Row::revision);
+  visit(create_micros, &Row::create_micros);
+  visit(end_micros, &Row::end_micros);
+  visit(md5s, &Row::md5);
+}
+
+void JobIndex::Rows::Insert(size_t at, const Row& row) {
+  const auto place = static_cast<ptrdiff_t>(at);
+  ForEachColumn(
+      [&](auto& column, auto field) { column.insert(column.begin() + place, row.*field); });
+  for (size_t kind = 0; kind < kKinds; ++kind) {
+    texts[kind].insert(texts[kind].begin() + place, row.texts[kind]);
+  }
+}
+
+void JobIndex::Rows::Set(size_t at, const Row& row) {
+  ForEachColumn([&](auto& column, auto field) { column[at] = row.*field; });
+  for (size_t kind = 0; kind < kKinds; ++kind) texts[kind][at] = row.texts[kind];
+}
+
+void JobIndex::Rows::Gather(const std::vector<uint32_t>& from) {
+  const auto gather = [&](auto& column) {
+    auto gathered = column;
+    gathered.resize(from.size());
+    for (size_t i = 0; i < from.size(); ++i) gathered[i] = column[from[i]];
+    column = std::move(gathered);
+  };
+  ForEachColumn([&](auto& column, auto /*field*/) { gather(column); });
+  for (auto& column : texts) gather(column);
 }
 
 void JobIndex::Put(const Job& job) {
@@ -136,6 +265,13 @@ void JobIndex::Put(const Job& job) {
   mutex_.Unlock();
 }
 
+void JobIndex::SetComplete() {
+  const MutexLock lock(mutex_);
+  Drain();
+  Sort();
+  is_complete_.store(true);
+}
+
 void JobIndex::Drain() {
   std::vector<Job> pending;
   {
@@ -143,12 +279,6 @@ void JobIndex::Drain() {
     pending.swap(pending_);
   }
   for (const Job& job : pending) Insert(job);
-}
-
-std::deque<JobIndex::Row>::iterator JobIndex::LowerBound(absl::string_view id) {
-  return std::lower_bound(
-      rows_.begin(), rows_.end(), id,
-      [](const Row& row, absl::string_view wanted) { return row.id_view() < wanted; });
 }
 
 JobIndex::Row JobIndex::MakeRow(const Job& job) {
@@ -175,10 +305,9 @@ JobIndex::Row JobIndex::MakeRow(const Job& job) {
           text.hashes.push_back(HashOf(key, "", false));
           text.hashes.push_back(HashOf(key, value, true));
         }
-        std::sort(text.hashes.begin(), text.hashes.end());
         return text;
       });
-  row.name_begin = BeginOf(texts_[kNames].all()[row.texts[kNames]].text);
+  row.name_begin = BeginOf(texts_[kNames].text(row.texts[kNames]));
   row.revision = job.revision;
   row.create_micros = absl::ToUnixMicros(job.create_time);
   if (job.end_time != absl::InfinitePast()) row.end_micros = absl::ToUnixMicros(job.end_time);
@@ -186,88 +315,124 @@ JobIndex::Row JobIndex::MakeRow(const Job& job) {
   return row;
 }
 
-void JobIndex::DropTexts(const Row& row) {
-  for (size_t kind = 0; kind < kKinds; ++kind) texts_[kind].Drop(row.texts[kind]);
+void JobIndex::DropTexts(size_t row) {
+  for (size_t kind = 0; kind < kKinds; ++kind) texts_[kind].Drop(rows_.texts[kind][row]);
 }
 
 void JobIndex::Insert(const Job& job) {
   if (job.id.size() != kIdBytes) return;
-  const auto place = LowerBound(job.id);
-  if (place == rows_.end() || place->id_view() != job.id) {
-    rows_.insert(place, MakeRow(job));
+  if (!is_complete()) {
+    // In its place, each would move all before it: the load comes from the newest on.
+    rows_.Insert(rows_.size(), MakeRow(job));
+    is_sorted_ = false;
     return;
   }
-  if (place->revision >= job.revision) return;
-  const Row old = *place;
-  *place = MakeRow(job);
-  DropTexts(old);
+  const size_t place = rows_.LowerBound(job.id);
+  if (place == rows_.size() || rows_.id(place) != job.id) {
+    rows_.Insert(place, MakeRow(job));
+    return;
+  }
+  if (rows_.revisions[place] >= job.revision) return;
+  const Row row = MakeRow(job);
+  DropTexts(place);
+  rows_.Set(place, row);
+}
+
+void JobIndex::Sort() {
+  if (is_sorted_) return;
+  std::vector<uint32_t> order(rows_.size());
+  for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
+  // The newest revision of a job comes first, and stays.
+  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) NPUC_REQUIRES(mutex_) {
+    return rows_.ids[a] != rows_.ids[b] ? rows_.ids[a] < rows_.ids[b]
+                                        : rows_.revisions[a] > rows_.revisions[b];
+  });
+  std::vector<uint32_t> kept;
+  kept.reserve(order.size());
+  for (const uint32_t row : order) {
+    if (!kept.empty() && rows_.ids[kept.back()] == rows_.ids[row]) {
+      DropTexts(row);
+    } else {
+      kept.push_back(row);
+    }
+  }
+  rows_.Gather(kept);
+  is_sorted_ = true;
 }
 
 void JobIndex::DropEnded(absl::Time before, size_t count) {
   const MutexLock lock(mutex_);
   Drain();
+  Sort();
   const int64_t end = absl::ToUnixMicros(before);
-  std::vector<std::pair<int64_t, std::string>> ended;
-  for (const Row& row : rows_) {
-    if (row.end_micros != 0 && row.end_micros < end) {
-      ended.emplace_back(row.end_micros, std::string(row.id_view()));
-    }
+  std::vector<std::pair<int64_t, uint32_t>> ended;  // and the row
+  for (uint32_t row = 0; row < rows_.size(); ++row) {
+    const int64_t ended_at = rows_.end_micros[row];
+    if (ended_at != 0 && ended_at < end) ended.emplace_back(ended_at, row);
   }
   if (ended.size() > count) {
     std::nth_element(ended.begin(), ended.begin() + static_cast<ptrdiff_t>(count), ended.end());
     ended.resize(count);
   }
-  std::sort(ended.begin(), ended.end(),
-            [](const auto& a, const auto& b) { return a.second < b.second; });
-  std::erase_if(rows_, [&](const Row& row) NPUC_REQUIRES(mutex_) {
-    const bool is_gone = std::binary_search(
-        ended.begin(), ended.end(), std::pair(int64_t{0}, std::string(row.id_view())),
-        [](const auto& a, const auto& b) { return a.second < b.second; });
-    if (is_gone) DropTexts(row);
-    return is_gone;
-  });
+  if (ended.empty()) return;
+  std::vector<char> is_gone(rows_.size(), 0);
+  for (const auto& [ended_at, row] : ended) is_gone[row] = 1;
+  std::vector<uint32_t> kept;
+  for (uint32_t row = 0; row < rows_.size(); ++row) {
+    if (is_gone[row] == 0) {
+      kept.push_back(row);
+    } else {
+      DropTexts(row);
+    }
+  }
+  rows_.Gather(kept);
 }
 
 size_t JobIndex::size() {
   const MutexLock lock(mutex_);
   Drain();
+  Sort();
   return rows_.size();
+}
+
+std::optional<absl::Time> JobIndex::OldestQueued() {
+  const MutexLock lock(mutex_);
+  Drain();
+  Sort();
+  std::optional<int64_t> oldest;
+  for (size_t row = 0; row < rows_.size(); ++row) {
+    if (rows_.states[row] != JobState::kQueued) continue;
+    oldest = std::min(oldest.value_or(rows_.create_micros[row]), rows_.create_micros[row]);
+  }
+  if (!oldest.has_value()) return std::nullopt;
+  return absl::FromUnixMicros(*oldest);
 }
 
 JobIndex::Wanted JobIndex::Prepare(const JobFilter& filter) const {
   Wanted wanted;
   if (filter.states.empty()) wanted.states.fill(true);
   for (const JobState state : filter.states) wanted.states[static_cast<size_t>(state)] = true;
-  const auto select = [](const Texts& texts, const std::function<bool(const Text&)>& has) {
-    std::vector<char> found(texts.all().size(), 0);
-    for (size_t i = 0; i < found.size(); ++i) found[i] = has(texts.all()[i]) ? 1 : 0;
-    return found;
-  };
   const auto among = [&](Kind kind, const std::vector<std::string>& names) NPUC_REQUIRES(mutex_) {
     if (names.empty()) return;
-    wanted.texts[kind] = select(texts_[kind], [&](const Text& text) {
-      return std::find(names.begin(), names.end(), text.shown) != names.end();
+    wanted.texts[kind] = texts_[kind].Where([&](const std::string& shown) {
+      return std::find(names.begin(), names.end(), shown) != names.end();
     });
   };
   among(kCores, filter.cores);
   among(kFrameworks, filter.frameworks);
   if (!filter.submitter.empty()) among(kSubmitters, {filter.submitter});
-  wanted.texts[kTenants] = select(texts_[kTenants], [&](const Text& text) {
+  wanted.texts[kTenants] = texts_[kTenants].Where([&](const std::string& shown) {
     const auto& names = filter.tenants;
-    return filter.only_tenant.value_or(text.shown) == text.shown &&
-           (filter.hidden_tenant.empty() || text.shown != filter.hidden_tenant) &&
-           (names.empty() || std::find(names.begin(), names.end(), text.shown) != names.end());
+    return filter.only_tenant.value_or(shown) == shown &&
+           (filter.hidden_tenant.empty() || shown != filter.hidden_tenant) &&
+           (names.empty() || std::find(names.begin(), names.end(), shown) != names.end());
   });
   if (!filter.labels.empty()) {
     std::vector<uint64_t> hashes;
     for (const auto& [key, value] : filter.labels) {
       hashes.push_back(HashOf(key, value.value_or(""), value.has_value()));
     }
-    wanted.texts[kLabels] = select(texts_[kLabels], [&](const Text& text) {
-      return std::all_of(hashes.begin(), hashes.end(), [&](uint64_t hash) {
-        return std::binary_search(text.hashes.begin(), text.hashes.end(), hash);
-      });
-    });
+    wanted.texts[kLabels] = texts_[kLabels].WithHashes(hashes);
   }
   wanted.from_micros = filter.created_from == absl::InfinitePast()
                            ? std::numeric_limits<int64_t>::min()
@@ -277,8 +442,7 @@ JobIndex::Wanted JobIndex::Prepare(const JobFilter& filter) const {
   const std::string lower = absl::AsciiStrToLower(filter.text);
   wanted.hits.emplace();
   for (const Kind kind : {kTenants, kNames, kLabels, kSubmitters}) {
-    (*wanted.hits)[kind] =
-        select(texts_[kind], [&](const Text& text) { return absl::StrContains(text.text, lower); });
+    (*wanted.hits)[kind] = texts_[kind].WithText(lower);
   }
   wanted.id_begin = lower;
   if (lower.size() <= 32 &&
@@ -288,10 +452,12 @@ JobIndex::Wanted JobIndex::Prepare(const JobFilter& filter) const {
   return wanted;
 }
 
-void JobIndex::Add(const Row& row, Counts& counts) const {
+void JobIndex::Add(size_t row, Counts& counts) const {
   ++counts.jobs;
-  ++counts.states[static_cast<size_t>(row.state)];
-  for (const Kind kind : {kTenants, kCores, kFrameworks}) ++counts.texts[kind][row.texts[kind]];
+  ++counts.states[static_cast<size_t>(rows_.states[row])];
+  for (const Kind kind : {kTenants, kCores, kFrameworks}) {
+    ++counts.texts[kind][rows_.texts[kind][row]];
+  }
 }
 
 JobTotals JobIndex::TotalsOf(const Counts& counts) const {
@@ -302,8 +468,8 @@ JobTotals JobIndex::TotalsOf(const Counts& counts) const {
   const auto name = [&](Kind kind, std::map<std::string, int64_t>& to, size_t most)
                         NPUC_REQUIRES(mutex_) {
                           std::vector<std::pair<int64_t, std::string>> found;
-                          for (size_t i = 0; i < counts.texts[kind].size(); ++i) {
-                            const std::string& shown = texts_[kind].all()[i].shown;
+                          for (uint32_t i = 0; i < counts.texts[kind].size(); ++i) {
+                            const std::string& shown = texts_[kind].shown(i);
                             if (counts.texts[kind][i] > 0 && !shown.empty()) {
                               found.emplace_back(-counts.texts[kind][i], shown);
                             }
@@ -321,16 +487,16 @@ JobTotals JobIndex::TotalsOf(const Counts& counts) const {
 void JobIndex::FindByTime(const Query& query, const Wanted& wanted, Counts& counts, Page& page) {
   const size_t count = rows_.size();
   for (size_t i = 0; i < count; ++i) {
-    const Row& row = rows_[query.reverse ? i : count - 1 - i];
-    if (!wanted.Has(row)) continue;
+    const size_t row = query.reverse ? i : count - 1 - i;
+    if (!wanted.Has(rows_, row)) continue;
     if (query.with_totals) Add(row, counts);
     if (page.has_more) continue;
+    const absl::string_view id = rows_.id(row);
     const bool is_behind =
-        query.after_id.empty() ||
-        (query.reverse ? row.id_view() > query.after_id : row.id_view() < query.after_id);
+        query.after_id.empty() || (query.reverse ? id > query.after_id : id < query.after_id);
     if (!is_behind) continue;
     if (page.ids.size() < query.limit) {
-      page.ids.emplace_back(row.id_view());
+      page.ids.emplace_back(id);
       continue;
     }
     page.has_more = true;
@@ -338,88 +504,113 @@ void JobIndex::FindByTime(const Query& query, const Wanted& wanted, Counts& coun
   }
 }
 
-std::vector<uint64_t> JobIndex::RanksOf(JobOrder order) const {
-  const Kind kind = order == JobOrder::kTenant      ? kTenants
-                    : order == JobOrder::kFramework ? kFrameworks
-                                                    : kCores;
-  std::vector<uint32_t> sorted(texts_[kind].all().size());
+std::vector<uint64_t> JobIndex::RanksOf(Kind kind) const {
+  std::vector<uint32_t> sorted(texts_[kind].size());
   for (uint32_t i = 0; i < sorted.size(); ++i) sorted[i] = i;
   std::sort(sorted.begin(), sorted.end(), [&](uint32_t a, uint32_t b) NPUC_REQUIRES(mutex_) {
-    return texts_[kind].all()[a].text < texts_[kind].all()[b].text;
+    return texts_[kind].text(a) < texts_[kind].text(b);
   });
   std::vector<uint64_t> ranks(sorted.size());
   for (size_t i = 0; i < sorted.size(); ++i) ranks[sorted[i]] = i;
   return ranks;
 }
 
-uint64_t JobIndex::KeyOf(JobOrder order, const std::vector<uint64_t>& ranks, const Row& row) const {
-  const bool has_ended = row.end_micros != 0;
+// By row: what it is ordered by.
+std::vector<uint64_t> JobIndex::KeysOf(JobOrder order) const {
+  std::vector<uint64_t> keys(rows_.size());
+  const auto by_text = [&](Kind kind) NPUC_REQUIRES(mutex_) {
+    const std::vector<uint64_t> ranks = RanksOf(kind);
+    for (size_t row = 0; row < keys.size(); ++row) keys[row] = ranks[rows_.texts[kind][row]];
+  };
   switch (order) {
     case JobOrder::kCreateTime:
-      return kLast - static_cast<uint64_t>(row.create_micros);
+      for (size_t row = 0; row < keys.size(); ++row) {
+        keys[row] = kLast - static_cast<uint64_t>(rows_.create_micros[row]);
+      }
+      break;
     case JobOrder::kEndTime:
-      return has_ended ? kLast - static_cast<uint64_t>(row.end_micros) : 0;
+      for (size_t row = 0; row < keys.size(); ++row) {
+        const int64_t ended = rows_.end_micros[row];
+        keys[row] = ended != 0 ? kLast - static_cast<uint64_t>(ended) : 0;
+      }
+      break;
     case JobOrder::kTook:
-      return has_ended ? kLast - 1 -
-                             static_cast<uint64_t>(
-                                 std::max<int64_t>(0, row.end_micros - row.create_micros))
-                       : kLast;
+      for (size_t row = 0; row < keys.size(); ++row) {
+        const int64_t ended = rows_.end_micros[row];
+        const int64_t took = std::max<int64_t>(0, ended - rows_.create_micros[row]);
+        keys[row] = ended != 0 ? kLast - 1 - static_cast<uint64_t>(took) : kLast;
+      }
+      break;
     case JobOrder::kName:
-      return row.name_begin;
+      return rows_.name_begins;
     case JobOrder::kState:
-      return static_cast<uint64_t>(row.state);
+      for (size_t row = 0; row < keys.size(); ++row) {
+        keys[row] = static_cast<uint64_t>(rows_.states[row]);
+      }
+      break;
     case JobOrder::kCore:
-      return ranks[row.texts[kCores]];
+      by_text(kCores);
+      break;
     case JobOrder::kFramework:
-      return ranks[row.texts[kFrameworks]];
+      by_text(kFrameworks);
+      break;
     case JobOrder::kTenant:
-      return ranks[row.texts[kTenants]];
+      by_text(kTenants);
+      break;
   }
-  return 0;
+  return keys;
 }
 
 void JobIndex::FindSorted(const Query& query, const Wanted& wanted, Counts& counts, Page& page) {
-  const std::vector<uint64_t> ranks = RanksOf(query.order);
-  const auto name = [&](const Place& place) NPUC_REQUIRES(mutex_) -> const std::string& {
-    return texts_[kNames].all()[rows_[place.row].texts[kNames]].text;
-  };
+  const std::vector<uint64_t> keys = KeysOf(query.order);
+  const std::vector<uint32_t>& names = rows_.texts[kNames];
   const bool by_name = query.order == JobOrder::kName;
   const auto is_before = [&](const Place& a, const Place& b) NPUC_REQUIRES(mutex_) {
     if (a.key != b.key) return (a.key < b.key) != query.reverse;
-    if (by_name && rows_[a.row].texts[kNames] != rows_[b.row].texts[kNames]) {
-      const int order = name(a).compare(name(b));
+    if (by_name && names[a.row] != names[b.row]) {
+      const int order =
+          texts_[kNames].text(names[a.row]).compare(texts_[kNames].text(names[b.row]));
       if (order != 0) return (order < 0) != query.reverse;
     }
     return a.row > b.row;
   };
   Place after;
   if (!query.after_id.empty()) {
-    const auto row = LowerBound(query.after_id);
-    page.knows_after = row != rows_.end() && row->id_view() == query.after_id;
+    const size_t row = rows_.LowerBound(query.after_id);
+    page.knows_after = row < rows_.size() && rows_.id(row) == query.after_id;
     if (!page.knows_after) return;
-    after = {KeyOf(query.order, ranks, *row), static_cast<uint32_t>(row - rows_.begin())};
+    after = {keys[row], static_cast<uint32_t>(row)};
   }
-  std::vector<Place> places;
-  for (uint32_t i = 0; i < rows_.size(); ++i) {
-    if (!wanted.Has(rows_[i])) continue;
-    if (query.with_totals) Add(rows_[i], counts);
-    const Place place{KeyOf(query.order, ranks, rows_[i]), i};
-    if (query.after_id.empty() || is_before(after, place)) places.push_back(place);
+  // The first ones so far, as a heap with the last of them on top; one more tells that there are
+  // more.
+  std::vector<Place> first;
+  for (uint32_t row = 0; row < rows_.size(); ++row) {
+    if (!wanted.Has(rows_, row)) continue;
+    if (query.with_totals) Add(row, counts);
+    const Place place{keys[row], row};
+    if (!query.after_id.empty() && !is_before(after, place)) continue;
+    if (first.size() > query.limit) {
+      if (!is_before(place, first.front())) continue;
+      std::pop_heap(first.begin(), first.end(), is_before);
+      first.pop_back();
+    }
+    first.push_back(place);
+    std::push_heap(first.begin(), first.end(), is_before);
   }
-  page.has_more = places.size() > query.limit;
-  const size_t shown = std::min(places.size(), query.limit);
-  std::partial_sort(places.begin(), places.begin() + static_cast<ptrdiff_t>(shown), places.end(),
-                    is_before);
-  for (size_t i = 0; i < shown; ++i) page.ids.emplace_back(rows_[places[i].row].id_view());
+  std::sort_heap(first.begin(), first.end(), is_before);
+  page.has_more = first.size() > query.limit;
+  if (page.has_more) first.pop_back();
+  for (const Place& place : first) page.ids.emplace_back(rows_.id(place.row));
 }
 
 JobIndex::Page JobIndex::Find(const Query& query) {
   const MutexLock lock(mutex_);
   Drain();
+  Sort();
   const Wanted wanted = Prepare(query.filter);
   Counts counts;
   for (size_t kind = 0; kind < kKinds; ++kind) {
-    counts.texts[kind].resize(kind == kLabels || kind == kNames ? 0 : texts_[kind].all().size());
+    counts.texts[kind].resize(kind == kLabels || kind == kNames ? 0 : texts_[kind].size());
   }
   Page page;
   if (query.order == JobOrder::kCreateTime) {

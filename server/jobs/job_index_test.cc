@@ -1,7 +1,10 @@
 #include "server/jobs/job_index.h"
 
+#include <algorithm>
+#include <map>
 #include <random>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -201,6 +204,86 @@ TEST_F(JobIndexTest, OlderRevisionsAndUnknownPlaces) {
   EXPECT_EQ(Find({.order = JobOrder::kName, .after_id = IdOf(77)}), "");
   EXPECT_FALSE(page_.knows_after);
   EXPECT_EQ(Find({.after_id = IdOf(77)}), "1 ");  // by time the job itself may be gone
+}
+
+// A look at one job with a filter.
+bool HasAll(const JobFilter& filter, const Job& job) {
+  const auto among = [](const auto& all, const auto& one) {
+    return all.empty() || std::find(all.begin(), all.end(), one) != all.end();
+  };
+  std::string labels;
+  for (const auto& [key, value] : job.spec.labels) absl::StrAppend(&labels, key, "=", value, "\n");
+  const bool has_labels =
+      std::all_of(filter.labels.begin(), filter.labels.end(), [&](auto& wanted) {
+        const auto found = job.spec.labels.find(wanted.first);
+        return found != job.spec.labels.end() &&
+               found->second == wanted.second.value_or(found->second);
+      });
+  const bool has_text = [&] {
+    for (const std::string& text : {job.tenant, job.output_file, labels, job.spec.submitter}) {
+      if (absl::StrContains(text, filter.text)) return true;
+    }
+    return absl::StartsWith(job.id, filter.text);
+  }();
+  return among(filter.states, job.state) && among(filter.tenants, job.tenant) &&
+         among(filter.cores, job.spec.core) && has_labels && has_text;
+}
+
+// Any jobs, in any order, many of them gone again: each filter finds what a look at each job finds.
+TEST_F(JobIndexTest, FindsWhatALookAtEachJobFinds) {
+  std::mt19937 random(7);
+  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  std::map<int, Job> jobs;
+  const auto put_one = [&] {
+    const int number = below(3000);
+    const auto known = jobs.find(number);
+    Job job = known != jobs.end() ? known->second : MakeJob(number, absl::StrCat("net", below(9)));
+    if (known == jobs.end()) {
+      job.tenant = absl::StrCat("t", below(3));
+      job.spec.core = below(2) == 0 ? "GRUS" : "V150";
+      job.spec.labels = {{"run", absl::StrCat(number)}, {"half", absl::StrCat(below(2))}};
+    } else {
+      job = Ended(job, below(2) == 0 ? JobState::kFailed : JobState::kSucceeded, below(100));
+    }
+    jobs[number] = job;
+    index_.Put(job);
+  };
+  for (int round = 0; round < 60; ++round) {
+    if (round == 10) index_.SetComplete();
+    for (int i = 0; i < 200; ++i) put_one();
+    // Most of those that have ended are forgotten, so that their texts are used again.
+    const absl::Time before = At(1000 + below(3100));
+    index_.DropEnded(before, SIZE_MAX);
+    std::erase_if(jobs, [&](const auto& one) {
+      return one.second.end_time != absl::InfinitePast() && one.second.end_time < before;
+    });
+    JobFilter filter;
+    if (below(2) == 0) filter.states = {JobState::kFailed, JobState::kQueued};
+    if (below(3) == 0) filter.tenants = {"t1", "t2"};
+    if (below(3) == 0) filter.cores = {"V150"};
+    if (below(3) == 0) filter.labels = {{"half", "1"}};
+    if (below(4) == 0) filter.labels = {{"run", absl::StrCat(below(3000))}, {"half", std::nullopt}};
+    const char* const kTexts[] = {"", "net3", "run=1", "=2\nh", "ci", "t1n", "j0000", "1\nrun"};
+    filter.text = kTexts[below(8)];
+    std::vector<std::string> wanted;
+    for (auto one = jobs.rbegin(); one != jobs.rend(); ++one) {
+      if (HasAll(filter, one->second)) wanted.push_back(one->second.id);
+    }
+    const JobIndex::Page page =
+        index_.Find({.filter = filter, .limit = SIZE_MAX, .with_totals = true});
+    ASSERT_EQ(page.ids, wanted) << "round " << round << ", text " << filter.text;
+    EXPECT_EQ(page.totals.jobs, static_cast<int64_t>(wanted.size()));
+    EXPECT_EQ(index_.size(), jobs.size());
+    // In another order the same jobs, and a short page has the first of them.
+    const auto by_took = [&](size_t limit) {
+      return index_.Find({.filter = filter, .order = JobOrder::kTook, .limit = limit}).ids;
+    };
+    std::vector<std::string> sorted = by_took(SIZE_MAX - 1);
+    EXPECT_THAT(sorted, ::testing::UnorderedElementsAreArray(wanted));
+    sorted.resize(std::min<size_t>(sorted.size(), 7));
+    EXPECT_EQ(by_took(7), sorted);
+  }
+  EXPECT_GT(jobs.size(), 500u);
 }
 
 TEST(IndexedJobStoreTest, FollowsWhatIsStoredAndPruned) {
