@@ -1,7 +1,10 @@
 #include "compiler_core/base/file_beside.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <string>
 #include <system_error>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -14,6 +17,7 @@ namespace {
 constexpr int kMaxFilesSeen = 10'000;
 constexpr absl::string_view kPaddleProgram = "__model__";
 constexpr absl::string_view kPaddleParameters = "__params__";
+constexpr absl::string_view kDeployed = "deploy";  // by Caffe's custom the net without its training
 
 bool IsThere(const std::filesystem::path& path) {
   std::error_code error;
@@ -29,21 +33,40 @@ std::string StemOf(const FrameworkInfo& info, const std::string& name) {
   return std::filesystem::path(name).stem().string();
 }
 
-// The last name in the folder with the ending, of those that share the beginning; or empty.
-std::string LastRelative(const std::filesystem::path& folder, const std::string& stem,
-                         absl::string_view ending) {
-  std::string last;
+// The names in the folder with the ending, which is cut off.
+std::vector<std::string> StemsIn(const std::filesystem::path& folder, absl::string_view ending) {
+  std::vector<std::string> stems;
   std::error_code error;
   int seen = 0;
   for (std::filesystem::directory_iterator it(folder.empty() ? "." : folder, error), end;
        !error && it != end && seen < kMaxFilesSeen; it.increment(error), ++seen) {
     const std::string name = it->path().filename().string();
-    absl::string_view other = name;
-    if (!absl::ConsumeSuffix(&other, ending) || other.empty()) continue;
+    absl::string_view stem = name;
+    if (absl::ConsumeSuffix(&stem, ending) && !stem.empty()) stems.emplace_back(stem);
+  }
+  return stems;
+}
+
+// The last name in the folder with the ending, of those that share the beginning; or empty.
+std::string LastRelative(const std::filesystem::path& folder, const std::string& stem,
+                         absl::string_view ending) {
+  std::string last;
+  for (const std::string& other : StemsIn(folder, ending)) {
     if (!absl::StartsWith(other, stem) && !absl::StartsWith(stem, other)) continue;
-    if (name > last) last = name;
+    last = std::max(last, absl::StrCat(other, ending));
   }
   return last;
+}
+
+// The name in the folder with the ending, where there is one alone; or empty. A solver's settings
+// are no net.
+std::string OnlyOne(const std::filesystem::path& folder, absl::string_view ending) {
+  std::vector<std::string> stems = StemsIn(folder, ending);
+  stems.erase(
+      std::remove_if(stems.begin(), stems.end(),
+                     [](const std::string& stem) { return absl::StrContains(stem, "solver"); }),
+      stems.end());
+  return stems.size() == 1 ? absl::StrCat(stems[0], ending) : "";
 }
 
 }  // namespace
@@ -69,8 +92,11 @@ FileBeside FindFileBeside(const FrameworkInfo& info, const std::string& model_pa
     return {(folder / ".").string(), (".." / last.filename()).string()};
   }
   if (IsThere(folder / usual)) return named(usual);
-  const std::string last = LastRelative(folder, stem, info.data_ending);
-  return last.empty() ? FileBeside{} : named(last);
+  std::string found = LastRelative(folder, stem, info.data_ending);
+  const std::string deployed = absl::StrCat(kDeployed, info.data_ending);
+  if (found.empty() && IsThere(folder / deployed)) found = deployed;
+  if (found.empty()) found = OnlyOne(folder, info.data_ending);
+  return found.empty() ? FileBeside{} : named(found);
 }
 
 }  // namespace npuc

@@ -17,7 +17,8 @@ struct FileBeside {
 // Looks in the model's folder and nowhere else, in this order: the file that the model states, the
 // model's name with the format's ending, and, where no key may be left out, the last file of that
 // ending whose name begins with the model's or the other way round ("lenet_iter_100.caffemodel",
-// "lenet.prototxt"; "lenet-symbol.json", "lenet-0005.params"). A program of Paddle's 1.x,
+// "lenet.prototxt"; "lenet-symbol.json", "lenet-0005.params"), deploy.prototxt, and the only one of
+// that ending beside a solver's settings. A program of Paddle's 1.x,
 // "__model__", has "__params__" or a folder of parameters. A file that a compile would look for is
 // named though it is not there.
 FileBeside FindFileBeside(const FrameworkInfo& info, const std::string& model_path,

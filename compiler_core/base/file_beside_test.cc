@@ -52,6 +52,17 @@ TEST_F(FileBesideTest, APrototxtSharesTheBeginningOfTheName) {
   EXPECT_EQ(Find(Framework::kCaffe, "lenet_iter_9.caffemodel").in_config, "lenet_iter_9.prototxt");
 }
 
+TEST_F(FileBesideTest, ANetOfAnotherNameIsTheDeployedOneOrTheOnlyOne) {
+  Make("solver.prototxt");
+  EXPECT_EQ(Find(Framework::kCaffe, "_iter_9.caffemodel").path, "");
+  Make("net.prototxt");
+  EXPECT_EQ(Find(Framework::kCaffe, "_iter_9.caffemodel").in_config, "net.prototxt");
+  Make("train_test.prototxt");
+  EXPECT_EQ(Find(Framework::kCaffe, "_iter_9.caffemodel").path, "");
+  Make("deploy.prototxt");
+  EXPECT_EQ(Find(Framework::kCaffe, "_iter_9.caffemodel").in_config, "deploy.prototxt");
+}
+
 TEST_F(FileBesideTest, TheLastEpochOfParametersCounts) {
   Make("net-0003.params");
   Make("net-0012.params");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -357,6 +358,26 @@ absl::Status SettleShapes(absl::Span<const StatedShape> stated, ModelOutline& ou
   return absl::OkStatus();
 }
 
+// A dimension that one input has a size for has it wherever its name stands.
+void SettleSharedDims(ModelOutline& outline) {
+  std::map<std::string, int64_t> sizes;
+  const auto each = [&](const auto& what) {
+    for (Port& port : outline.inputs) {
+      if (!port.dims.has_value() || port.dims->size() != port.dim_names.size()) continue;
+      for (size_t i = 0; i < port.dim_names.size(); ++i) {
+        if (!port.dim_names[i].empty()) what(port.dim_names[i], (*port.dims)[i]);
+      }
+    }
+  };
+  each([&](const std::string& name, int64_t size) {
+    if (size >= 0) sizes.emplace(name, size);
+  });
+  each([&](const std::string& name, int64_t& size) {
+    const auto found = sizes.find(name);
+    if (size < 0 && found != sizes.end()) size = found->second;
+  });
+}
+
 }  // namespace
 
 absl::Status SettleInputs(const StatedFacts& stated, ModelOutline& outline) {
@@ -365,6 +386,7 @@ absl::Status SettleInputs(const StatedFacts& stated, ModelOutline& outline) {
   for (const auto& [name, text] : stated.constants) {
     RETURN_IF_ERROR(SettleConstant(name, text, outline));
   }
+  SettleSharedDims(outline);
   for (Port& port : outline.inputs) {
     if (!port.constant.empty() || !port.dims.has_value() || !OnlyBatchIsUnknown(*port.dims)) {
       continue;

@@ -63,6 +63,15 @@ TEST(SettleInputsTest, TakesDimensionsAndConstants) {
   EXPECT_FALSE(ParseStatedValue("--dim", "25").ok());
 }
 
+TEST(SettleInputsTest, ANamedDimensionHasOneSize) {
+  ModelOutline outline;
+  outline.inputs = {
+      {.key = "x", .name = "x", .dims = {{-1, -1}}, .dim_names = {"batch", "time"}},
+      {.key = "h", .name = "h", .dims = {{2, -1, 64}}, .dim_names = {"", "batch", ""}}};
+  ASSERT_TRUE(SettleInputs({.shapes = {{"x", {3, 512}}}}, outline).ok());
+  EXPECT_EQ(*outline.inputs[1].dims, (std::vector<int64_t>{2, 3, 64}));
+}
+
 TEST(SettleInputsTest, TakesOneItemAndWhatIsStated) {
   ModelOutline outline = Onnx({{"x", "x", "float32", {{-1, 40}}},
                                {"s", "s", "float32", std::nullopt},

@@ -83,6 +83,7 @@ class Inspector {
       : request_(request), inspection_(inspection) {}
 
   void Run() {
+    ProposeShape();
     bool is_imported = false;
     for (CoreFamily& family : CoreFamilies()) {
       CoreVerdict verdict{.family = std::move(family)};
@@ -97,6 +98,30 @@ class Inspector {
   }
 
  private:
+  // Gives the only input, of which the model states nothing, the first row that a matrix of the
+  // model takes and with which the whole model can be imported.
+  void ProposeShape() {
+    std::vector<ModelOutline::Port*> wanted;
+    for (ModelOutline::Port& port : inspection_.outline.inputs) {
+      if (port.is_tensor && port.constant.empty() && !port.may_be_left_out) wanted.push_back(&port);
+    }
+    if (wanted.size() != 1 || wanted[0]->dims.has_value()) return;
+    for (const int64_t columns : inspection_.outline.matrix_columns) {
+      wanted[0]->dims = {1, columns};
+      CoreVerdict verdict{.family = CoreFamilies()[0]};
+      const CompileRequest compile = RequestFor(verdict);
+      Diagnostics found;
+      if (verdict.reasons.empty() && ImportModel(compile, found).ok()) {
+        inspection_.outline.notes.push_back(absl::StrCat(
+            "the model states no shape; [1,", columns,
+            "] is the first row that its matrices take, so check it and write another one where "
+            "the model was trained on more dimensions"));
+        return;
+      }
+    }
+    wanted[0]->dims.reset();
+  }
+
   // The config that `init` would write for the family, as the compiler reads it.
   CompileRequest RequestFor(CoreVerdict& verdict) {
     CompileRequest compile;

@@ -180,19 +180,17 @@ absl::Status ImportReduction(LayerImporter& node) {
   return node.SetOutput((result * coeff).value);
 }
 
-// The place of the greatest element along an axis, or from dimension 1 on; with out_max_val the
-// element itself. Source: argmax_layer.cpp.
+// The places of the top_k greatest elements along an axis, or from dimension 1 on; with out_max_val
+// the elements themselves. Source: argmax_layer.cpp.
 absl::Status ImportArgMax(LayerImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(1, 1));
   ASSIGN_OR_RETURN(const bool gives_value, node.BoolOr("out_max_val", false));
   ASSIGN_OR_RETURN(const int64_t count, node.IntOr("top_k", 1));
-  if (count != 1) return node.FailMode(absl::StrCat("top_k ", count), "take the greatest alone");
   ValueRef x = node.input(0);
   int64_t axis = 2;
   if (node.node().Has("axis")) {
     ASSIGN_OR_RETURN(axis, node.IntOr("axis", 0));
     ASSIGN_OR_RETURN(axis, node.Axis(axis, node.rank(0)));
-    if (gives_value) return node.SetOutput(node.Reduced("ReduceMax", x, {axis}, true));
   } else {
     if (gives_value) return node.FailMode("out_max_val without axis", "name the axis");
     if (node.rank(0) < 2) return absl::InvalidArgumentError("the bottom has one dimension");
@@ -200,9 +198,23 @@ absl::Status ImportArgMax(LayerImporter& node) {
     ASSIGN_OR_RETURN(
         x, node.Reshaped(x, {items, 1, items == 0 ? 0 : ElementCount(node.shape(0)) / items}));
   }
-  ASSIGN_OR_RETURN(const ValueRef place,
-                   frontend::ArgOf(node, x, {.axis = axis, .keep_dims = true}));
-  return node.SetOutput(frontend::CastTo(node, place, DType::kFloat32));  // Caffe has floats alone
+  const int64_t most = std::min(frontend::kMaxExtrema, x->type.shape[static_cast<size_t>(axis)]);
+  if (count < 1 || count > most) {
+    return node.FailMode(
+        absl::StrCat("top_k ", count, " of ", TypeToString(x->type), "; allowed are 1 to ", most),
+        "take fewer, or cut the layer off by OUTPUT_OPS");
+  }
+  if (count == 1 && gives_value) return node.SetOutput(node.Reduced("ReduceMax", x, {axis}, true));
+  ValueRef places;
+  if (count == 1) {
+    ASSIGN_OR_RETURN(places, frontend::ArgOf(node, x, {.axis = axis, .keep_dims = true}));
+  } else {
+    ASSIGN_OR_RETURN(const frontend::Extrema greatest,
+                     frontend::ExtremaOf(node, x, axis, count, /*is_min=*/false));
+    if (gives_value) return node.SetOutput(greatest.values);
+    places = greatest.indices;
+  }
+  return node.SetOutput(frontend::CastTo(node, places, DType::kFloat32));  // Caffe has floats alone
 }
 
 // A constant that the net learned.

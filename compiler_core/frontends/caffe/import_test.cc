@@ -48,7 +48,10 @@ TEST(CaffeImportTest, ThePlaceOfTheGreatest) {
   const std::string value = "argmax_param { axis: -1 out_max_val: true }";
   EXPECT_THAT(Evaluate(kNoBlobs, input + Layer("ArgMax", "x", "y", value), {{1, 9, 2, 7}}),
               ElementsAre(ElementsAre(9, 7)));
-  EXPECT_EQ(RunImport(kNoBlobs, input + Layer("ArgMax", "x", "y", "argmax_param { top_k: 2 }"))
+  EXPECT_THAT(Evaluate(kNoBlobs, input + Layer("ArgMax", "x", "y", "argmax_param { top_k: 3 }"),
+                       {{1, 9, 2, 7}}),
+              ElementsAre(ElementsAre(1, 3, 2)));
+  EXPECT_EQ(RunImport(kNoBlobs, input + Layer("ArgMax", "x", "y", "argmax_param { top_k: 5 }"))
                 .CountOf(DiagnosticKind::kUnsupportedOperatorMode),
             1);
 }

@@ -171,6 +171,32 @@ TEST(ImportQonnx, WidthsAreBounded) {
   EXPECT_THAT(RunImport(QonnxQuant(2.5f, false).Bytes()).Text(), HasSubstr("a width of 2.5 bits"));
 }
 
+TEST(ImportQonnx, WidthsMayBeIntegers) {
+  ModelBuilder b;
+  b.Input("x", {2}).Output("y").Floats("step", {}, {0.5f}).Floats("zero", {}, {0});
+  b.Int64s("bits", {4}).Node("Quant", {"x", "step", "zero", "bits"}, {"y"});
+  EXPECT_EQ(ValuesOf(b.Domain("qonnx.custom_op.general").Bytes(), {{0.3f, 9}}),
+            (std::vector<float>{0.5f, 3.5f}));
+}
+
+TEST(ImportQonnx, BipolarQuantGivesTheScaleAndItsNegative) {
+  ModelBuilder b;
+  b.Input("x", {1, 4}).Output("y").Floats("step", {}, {0.5f});
+  b.Node("BipolarQuant", {"x", "step"}, {"y"}).Domain("qonnx.custom_op.general");
+  EXPECT_EQ(ValuesOf(b.Bytes(), {{-3, -0.01f, 0, 2}}),
+            (std::vector<float>{-0.5f, -0.5f, 0.5f, 0.5f}));
+}
+
+TEST(ImportQonnx, ChannelsLastTurnsDataAndWeights) {
+  // A filter of one row and two columns: channel 0 at the left, channel 1 ten times at the right.
+  ModelBuilder b;
+  b.Input("x", {1, 1, 3, 2}).Output("y").Floats("w", {1, 1, 2, 2}, {1, 0, 0, 10});
+  b.Node("Conv", {"x", "w"}, {"c"}).Domain("qonnx.custom_op.channels_last");
+  b.Node("MaxPool", {"c"}, {"y"}).Ints("kernel_shape", {1, 2});
+  b.Domain("qonnx.custom_op.channels_last");
+  EXPECT_EQ(ValuesOf(b.Bytes(), {{1, 2, 3, 4, 5, 6}}), (std::vector<float>{63}));
+}
+
 TEST(ImportMicrosoft, WhatIsNotPlainIsRefusedByName) {
   ModelBuilder masked;
   masked.Input("x", {1, 2, 4})

@@ -92,7 +92,9 @@ absl::StatusOr<ValueRef> Linear(NodeImporter& node, int64_t targets) {
   return node.Emit("Add", {product, node.Floats({targets}, intercepts, DType::kFloat32)});
 }
 
-absl::StatusOr<ValueRef> Transformed(NodeImporter& node, const ValueRef& scores) {
+}  // namespace
+
+absl::StatusOr<ValueRef> TransformedScores(NodeImporter& node, const ValueRef& scores) {
   ASSIGN_OR_RETURN(const std::string transform, node.StringOr("post_transform", "NONE"));
   if (transform == "NONE") return scores;
   if (transform == "LOGISTIC") return node.Emit("Sigmoid", {scores});
@@ -101,21 +103,12 @@ absl::StatusOr<ValueRef> Transformed(NodeImporter& node, const ValueRef& scores)
                        "use NONE, LOGISTIC or SOFTMAX");
 }
 
-absl::Status ImportLinearRegressor(NodeImporter& node) {
-  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
-  ASSIGN_OR_RETURN(const int64_t targets, node.IntOr("targets", 1));
-  ASSIGN_OR_RETURN(const ValueRef y, Linear(node, targets));
-  return node.SetOutput(Transformed(node, y));
-}
-
-// The label of each row's largest score.
-absl::StatusOr<ValueRef> Labels(NodeImporter& node, const ValueRef& scores,
-                                const std::vector<int64_t>& labels) {
+absl::StatusOr<ValueRef> LabelsAt(NodeImporter& node, const ValueRef& index,
+                                  const std::vector<int64_t>& labels) {
   if (labels.empty()) {
     return node.FailMode("labels that are texts",
                          "name the scores in OUTPUT_OPS; the label is that of the largest one");
   }
-  ASSIGN_OR_RETURN(const ValueRef index, ArgOf(node, scores, {.axis = 1, .dtype = DType::kInt64}));
   bool is_counted = true;
   for (size_t i = 0; i < labels.size(); ++i) {
     is_counted = is_counted && labels[i] == static_cast<int64_t>(i);
@@ -124,6 +117,21 @@ absl::StatusOr<ValueRef> Labels(NodeImporter& node, const ValueRef& scores,
   const ValueRef table =
       node.MakeConstant(Tensor::FromInts({static_cast<int64_t>(labels.size())}, labels));
   return LookedUp(node, table, index, /*axis=*/0, /*may_be_negative=*/false);
+}
+
+absl::StatusOr<ValueRef> LabelsOfLargest(NodeImporter& node, const ValueRef& scores,
+                                         const std::vector<int64_t>& labels) {
+  ASSIGN_OR_RETURN(const ValueRef index, ArgOf(node, scores, {.axis = 1, .dtype = DType::kInt64}));
+  return LabelsAt(node, index, labels);
+}
+
+namespace {
+
+absl::Status ImportLinearRegressor(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  ASSIGN_OR_RETURN(const int64_t targets, node.IntOr("targets", 1));
+  ASSIGN_OR_RETURN(const ValueRef y, Linear(node, targets));
+  return node.SetOutput(TransformedScores(node, y));
 }
 
 // Results: labels [rows], scores [rows, classes].
@@ -141,9 +149,9 @@ absl::Status ImportLinearClassifier(NodeImporter& node) {
   ASSIGN_OR_RETURN(const ValueRef raw, Linear(node, static_cast<int64_t>(classes)));
   std::vector<ValueRef> outputs(2);
   if (node.WantsOutput(0)) {
-    ASSIGN_OR_RETURN(outputs[0], Labels(node, raw, labels));
+    ASSIGN_OR_RETURN(outputs[0], LabelsOfLargest(node, raw, labels));
   }
-  ASSIGN_OR_RETURN(outputs[1], Transformed(node, raw));
+  ASSIGN_OR_RETURN(outputs[1], TransformedScores(node, raw));
   return node.SetOutputs(std::move(outputs));
 }
 

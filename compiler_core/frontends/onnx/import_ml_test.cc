@@ -69,14 +69,113 @@ TEST(ImportMl, LinearModels) {
               Pointwise(FloatNear(1e-6f), {0.8807970f, 0.5f, 0.5f, 0.8807970f}));
 }
 
+// Attribute `name` of the last node, a list of strings.
+void AddStrings(ModelBuilder& b, const std::string& name, const std::vector<std::string>& values) {
+  auto& nodes = *b.proto().mutable_graph()->mutable_node();
+  auto* attribute = nodes.Mutable(nodes.size() - 1)->add_attribute();
+  attribute->set_name(name);
+  for (const std::string& value : values) attribute->add_strings(value);
+}
+
+// Two trees on rows of three: x0 <= 1 ? (x1 > 2 ? A : B) : C, and x2 < 0 ? D : E, where a letter
+// is node 3, 4, 2 of tree 0, and 1, 2 of tree 1.
+void AddTrees(ModelBuilder& b) {
+  b.Ints("nodes_treeids", {0, 0, 0, 0, 0, 1, 1, 1}).Ints("nodes_nodeids", {0, 1, 2, 3, 4, 0, 1, 2});
+  b.Ints("nodes_featureids", {0, 1, 0, 0, 0, 2, 0, 0});
+  b.Ints("nodes_truenodeids", {1, 3, 0, 0, 0, 1, 0, 0});
+  b.Ints("nodes_falsenodeids", {2, 4, 0, 0, 0, 2, 0, 0});
+  AddFloats(b, "nodes_values", {1, 2, 0, 0, 0, 0, 0, 0});
+  AddStrings(b, "nodes_modes",
+             {"BRANCH_LEQ", "BRANCH_GT", "LEAF", "LEAF", "LEAF", "BRANCH_LT", "LEAF", "LEAF"});
+}
+
+TEST(ImportMl, TreesSumTheScoresOfTheirLeaves) {
+  ModelBuilder b;
+  b.Input("x", {4, 3}).Output("y");
+  b.Node("TreeEnsembleRegressor", {"x"}, {"y"}).Domain("ai.onnx.ml").Int("n_targets", 2);
+  AddTrees(b);
+  b.Ints("target_treeids", {0, 0, 0, 1, 1, 1}).Ints("target_nodeids", {3, 4, 2, 1, 2, 2});
+  b.Ints("target_ids", {0, 0, 0, 0, 0, 1});
+  AddFloats(b, "target_weights", {1, 2, 3, 10, 20, 5});
+  AddFloats(b, "base_values", {0.5f, 0});
+  // At a threshold, below and above it.
+  const std::vector<float> x = {1, 3, -1, 1, 2, 0, 2, 3, 1, 0, 2.5f, 0};
+  EXPECT_THAT(ValuesOf(b, x), ElementsAre(11.5f, 0, 22.5f, 5, 23.5f, 5, 21.5f, 5));
+  b.String("aggregate_function", "AVERAGE");
+  EXPECT_THAT(ValuesOf(b, x), ElementsAre(6, 0, 11.5f, 2.5f, 12, 2.5f, 11, 2.5f));
+}
+
+TEST(ImportMl, TreesChooseAClass) {
+  const auto classifier = [](const std::vector<float>& weights, const std::string& transform) {
+    ModelBuilder b;
+    b.Input("x", {3, 3}).Output("label").Output("scores");
+    b.Node("TreeEnsembleClassifier", {"x"}, {"label", "scores"}).Domain("ai.onnx.ml");
+    AddTrees(b);
+    b.Ints("classlabels_int64s", {7, 8}).String("post_transform", transform);
+    b.Ints("class_treeids", {0, 0, 0, 1, 1}).Ints("class_nodeids", {3, 4, 2, 1, 2});
+    b.Ints("class_ids", {0, 0, 0, 0, 0});
+    AddFloats(b, "class_weights", weights);
+    return b;
+  };
+  // Leaves A and D, C and E, B and E.
+  const std::vector<float> x = {1, 3, -1, 2, 0, 0, 0, 1, 1};
+  // One score that is a share of the second class, and one that has a sign.
+  const ModelBuilder share = classifier({0.1f, 0.2f, 0.3f, 0.3f, 0.4f}, "NONE");
+  EXPECT_THAT(ValuesOf(share, x), ElementsAre(7, 8, 8));
+  EXPECT_THAT(ValuesOf(share, x, 1),
+              Pointwise(FloatNear(1e-6f), {0.6f, 0.4f, 0.3f, 0.7f, 0.4f, 0.6f}));
+  const ModelBuilder sign = classifier({-1, 1, 0, 0, 0}, "LOGISTIC");
+  EXPECT_THAT(ValuesOf(sign, x), ElementsAre(7, 7, 8));
+  EXPECT_THAT(ValuesOf(sign, x, 1), Pointwise(FloatNear(1e-6f), {0.7310586f, 0.2689414f, 0.5f, 0.5f,
+                                                                 0.2689414f, 0.7310586f}));
+}
+
+TEST(ImportMl, RefusesTreesThatAreNone) {
+  const auto said = [](auto change) {
+    ModelBuilder b = Net();
+    b.Node("TreeEnsembleRegressor", {"x"}, {"y"}).Domain("ai.onnx.ml");
+    AddTrees(b);
+    b.Ints("target_treeids", {0}).Ints("target_nodeids", {3}).Ints("target_ids", {0});
+    AddFloats(b, "target_weights", {1});
+    auto& node = *b.proto().mutable_graph()->mutable_node(0);
+    for (auto& attribute : *node.mutable_attribute()) change(attribute);
+    return RunImport(b.Bytes()).Text();
+  };
+  EXPECT_EQ(said([](auto& a) {}), "");
+  EXPECT_THAT(said([](auto& a) {
+                if (a.name() == "nodes_falsenodeids") a.set_ints(0, 1);
+              }),
+              HasSubstr("node 1 of tree 0 is not there, or follows two nodes"));
+  EXPECT_THAT(said([](auto& a) {
+                if (a.name() == "nodes_featureids") a.set_ints(0, 3);
+              }),
+              HasSubstr("feature 3 of f32[2,3]"));
+  EXPECT_THAT(said([](auto& a) {
+                if (a.name() == "nodes_nodeids") a.set_ints(2, 1);
+              }),
+              HasSubstr("tree 0 has node 1 twice"));
+  EXPECT_THAT(said([](auto& a) {
+                if (a.name() == "nodes_modes") a.set_strings(0, "BRANCH_EQ");
+              }),
+              HasSubstr("branches of mode BRANCH_EQ"));
+  EXPECT_THAT(said([](auto& a) {
+                if (a.name() == "target_ids") a.set_ints(0, 1);
+              }),
+              HasSubstr("a score for target 1 of 1"));
+  EXPECT_THAT(said([](auto& a) {
+                if (a.name() == "nodes_values") a.clear_floats();
+              }),
+              HasSubstr("the lists of nodes differ in length"));
+}
+
 TEST(ImportMl, RefusesByName) {
   ModelBuilder wrong = Net();
   wrong.Node("LinearRegressor", {"x"}, {"y"}).Domain("ai.onnx.ml");
   AddFloats(wrong, "coefficients", {1, 2});
   EXPECT_THAT(RunImport(wrong.Bytes()).Text(), HasSubstr("2 coefficients and 0 intercepts"));
-  ModelBuilder trees = Net();
-  trees.Node("TreeEnsembleRegressor", {"x"}, {"y"}).Domain("ai.onnx.ml");
-  EXPECT_THAT(RunImport(trees.Bytes()).Text(), HasSubstr("TreeEnsembleRegressor"));
+  ModelBuilder encoder = Net();
+  encoder.Node("LabelEncoder", {"x"}, {"y"}).Domain("ai.onnx.ml");
+  EXPECT_THAT(RunImport(encoder.Bytes()).Text(), HasSubstr("LabelEncoder"));
 }
 
 }  // namespace

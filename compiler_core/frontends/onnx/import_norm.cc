@@ -143,7 +143,8 @@ absl::Status ImportLrn(NodeImporter& node) {
   ASSIGN_OR_RETURN(const double alpha, node.FloatOr("alpha", 1e-4));
   ASSIGN_OR_RETURN(const double beta, node.FloatOr("beta", 0.75));
   ASSIGN_OR_RETURN(const double bias, node.FloatOr("bias", 1));
-  if (size < 1 || size > kMaxListEntries || node.rank(0) < 2) {
+  constexpr int64_t kMostChannels = 1 << 12;
+  if (size < 1 || size > kMostChannels || node.rank(0) < 2) {
     return absl::InvalidArgumentError(
         absl::StrCat("size ", size, " over ", TypeToString(node.type(0))));
   }

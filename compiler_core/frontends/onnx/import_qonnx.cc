@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/selection.h"
 #include "compiler_core/frontends/onnx/node_import.h"
 #include "compiler_core/ops/quantize.h"
 
@@ -36,7 +37,11 @@ absl::StatusOr<int> AxisOf(const Tensor& scale, const Shape& shape) {
 absl::StatusOr<QuantParams> ParamsOf(NodeImporter& node) {
   ASSIGN_OR_RETURN(const Tensor scale, node.Constant(1, "scale"));
   ASSIGN_OR_RETURN(const Tensor zero, node.Constant(2, "zero point"));
-  ASSIGN_OR_RETURN(const double bits, node.ConstantFloat(3, "width"));
+  ASSIGN_OR_RETURN(const Tensor width, node.Constant(3, "width"));  // a float, or an integer
+  if (width.element_count() != 1) {
+    return absl::InvalidArgumentError(absl::StrCat("the width is ", TypeToString(width.type())));
+  }
+  const double bits = width.at(0);
   ASSIGN_OR_RETURN(const bool is_signed, node.BoolOr("signed", true));
   ASSIGN_OR_RETURN(const bool is_narrow, node.BoolOr("narrow", false));
   ASSIGN_OR_RETURN(const std::string rounding, node.StringOr("rounding_mode", "ROUND"));
@@ -108,7 +113,11 @@ absl::Status ImportBipolarQuant(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(2, 2));
   ASSIGN_OR_RETURN(const Tensor scale, node.Constant(1, "scale"));
   if (!node.IsConstant(0)) {
-    return node.FailMode("signs of a computed tensor", "quantize activations to 2 bits or more");
+    const Term step(node, node.MakeConstant(scale));
+    ASSIGN_OR_RETURN(const ValueRef below,
+                     node.Emit("Greater", {node.ScalarLike(node.input(0), 0), node.input(0)}));
+    const Term is_below(node, CastTo(node, below, node.type(0).dtype));
+    return node.SetOutput((step - (step * 2.0) * is_below).value);
   }
   QuantParams params;
   params.dtype = DType::kInt8;
@@ -125,11 +134,43 @@ absl::Status ImportBipolarQuant(NodeImporter& node) {
       node.input(0)->source));
 }
 
+// An operator of ONNX on data and weights whose channels are last. Source: qonnx's
+// custom_op/channels_last.
+absl::Status ImportChannelsLast(NodeImporter& node, absl::string_view op) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 16));
+  const int64_t rank = node.rank(0);
+  if (rank < 3) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("data of ", TypeToString(node.type(0)), " has no place beside its channels"));
+  }
+  std::vector<int64_t> first = {0, rank - 1};
+  std::vector<int64_t> last = {0};
+  for (int64_t i = 1; i + 1 < rank; ++i) first.push_back(i);
+  for (int64_t i = 2; i < rank; ++i) last.push_back(i);
+  last.push_back(1);
+  std::vector<ValueRef> operands;
+  for (int i = 0; i < node.input_count(); ++i) {
+    operands.push_back(node.input(i));
+    if (operands.back() == nullptr || node.rank(i) != rank) continue;  // a bias, a mean
+    ASSIGN_OR_RETURN(operands.back(), node.Transposed(operands.back(), first));
+  }
+  ASSIGN_OR_RETURN(const ValueRef y, RunRule(node, op, std::move(operands)));
+  return node.SetOutput(node.Transposed(y, last));
+}
+absl::Status ImportConvLast(NodeImporter& node) { return ImportChannelsLast(node, "Conv"); }
+absl::Status ImportPoolLast(NodeImporter& node) { return ImportChannelsLast(node, "MaxPool"); }
+absl::Status ImportNormLast(NodeImporter& node) {
+  return ImportChannelsLast(node, "BatchNormalization");
+}
+
 constexpr ImportRule kQonnxRules[] = {
     {"finn.custom_op.general.BipolarQuant", ImportBipolarQuant},
     {"finn.custom_op.general.Quant", ImportQuant},
     {"onnx.brevitas.BipolarQuant", ImportBipolarQuant},
     {"onnx.brevitas.Quant", ImportQuant},
+    {"qonnx.custom_op.channels_last.BatchNormalization", ImportNormLast},
+    {"qonnx.custom_op.channels_last.Conv", ImportConvLast},
+    {"qonnx.custom_op.channels_last.MaxPool", ImportPoolLast},
     {"qonnx.custom_op.general.BipolarQuant", ImportBipolarQuant},
     {"qonnx.custom_op.general.Quant", ImportQuant},
 };

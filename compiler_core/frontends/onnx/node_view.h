@@ -24,7 +24,7 @@ inline constexpr size_t kMaxModelBytes = size_t{1} << 28;
 inline constexpr int kMaxNodes = 1 << 17;
 inline constexpr int kMaxInputsPerNode = 1 << 12;
 inline constexpr int kMaxAttributesPerNode = 1 << 8;
-inline constexpr int kMaxListEntries = 1 << 12;
+inline constexpr int kMaxListEntries = 1 << 18;  // the nodes of a forest are lists
 inline constexpr size_t kMaxNameBytes = kMaxNodeNameBytes;
 
 // Operator sets of the default domain that are read.

@@ -10,6 +10,27 @@
 #include "compiler_core/frontends/tensorflow/node_import.h"
 
 namespace npuc::tf {
+
+absl::StatusOr<ValueRef> ElementAt(NodeImporter& node, int version, int64_t index) {
+  for (int v = version; v >= 0;) {
+    const ArrayVersion& at = node.state().array_versions[static_cast<size_t>(v)];
+    const auto it = at.elements.find(index);
+    if (it != at.elements.end()) return it->second;
+    if (--node.state().fold_work_left < 0) {
+      return node.Fail(DiagnosticKind::kModelLimitExceeded,
+                       "the TensorArrays and TensorLists of the model take too long to follow",
+                       "run the loop on fewer turns");
+    }
+    v = at.before;
+  }
+  return ValueRef();
+}
+
+ArrayVersion After(NodeImporter& node, int version) {
+  const ArrayVersion& before = node.state().array_versions[static_cast<size_t>(version)];
+  return {.array = before.array, .before = version, .size = before.size};
+}
+
 namespace {
 
 constexpr int64_t kMaxArraySize = 1 << 16;
@@ -57,22 +78,6 @@ absl::StatusOr<int> VersionOf(NodeImporter& node, int operands) {
   return version;
 }
 
-// The element at an index; null where nothing was written there.
-absl::StatusOr<ValueRef> ElementAt(NodeImporter& node, int version, int64_t index) {
-  for (int v = version; v >= 0;) {
-    const ArrayVersion& at = node.state().array_versions[static_cast<size_t>(v)];
-    const auto it = at.elements.find(index);
-    if (it != at.elements.end()) return it->second;
-    if (--node.state().fold_work_left < 0) {
-      return node.Fail(DiagnosticKind::kModelLimitExceeded,
-                       "the TensorArrays of the model take too long to follow",
-                       "run the loop on fewer turns");
-    }
-    v = at.before;
-  }
-  return ValueRef();
-}
-
 absl::StatusOr<ValueRef> WrittenElement(NodeImporter& node, int version, int64_t index) {
   ASSIGN_OR_RETURN(ValueRef value, ElementAt(node, version, index));
   if (value != nullptr) return value;
@@ -101,11 +106,6 @@ absl::Status SetElement(NodeImporter& node, int64_t index, ValueRef value, Array
   }
   next.size = std::max(next.size, index + 1);
   return absl::OkStatus();
-}
-
-ArrayVersion After(NodeImporter& node, int version) {
-  const ArrayVersion& before = node.state().array_versions[static_cast<size_t>(version)];
-  return {.array = before.array, .before = version, .size = before.size};
 }
 
 absl::Status ImportRead(NodeImporter& node) {
@@ -191,9 +191,10 @@ absl::Span<const ImportRule> TensorArrayRules() { return kTensorArrayRules; }
 bool TakesHandles(absl::string_view op) {
   constexpr absl::string_view kPassing[] = {"Enter", "Exit",   "Identity",     "IdentityN",
                                             "Merge", "Switch", "NextIteration"};
+  const auto is_it = [&](const ImportRule& rule) { return rule.op == op; };
   return std::find(std::begin(kPassing), std::end(kPassing), op) != std::end(kPassing) ||
-         std::any_of(std::begin(kTensorArrayRules), std::end(kTensorArrayRules),
-                     [&](const ImportRule& rule) { return rule.op == op; });
+         std::any_of(std::begin(kTensorArrayRules), std::end(kTensorArrayRules), is_it) ||
+         std::any_of(TensorListRules().begin(), TensorListRules().end(), is_it);
 }
 
 }  // namespace npuc::tf

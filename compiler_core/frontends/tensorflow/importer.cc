@@ -35,7 +35,7 @@ frontend::RuleTable<ImportRule> AllRules() {
   return {BasicRules(),    ElementwiseRules(), ActivationRules(), LinearRules(),
           ConvRules(),     PoolRules(),        ImageRules(),      ShapeRules(),
           SliceRules(),    ReduceRules(),      SelectionRules(),  ControlRules(),
-          DilationRules(), TensorArrayRules(), RecurrentRules()};
+          DilationRules(), TensorArrayRules(), TensorListRules(), RecurrentRules()};
 }
 
 Importer::Importer(const GraphFile& file, const CompileOptions& options,

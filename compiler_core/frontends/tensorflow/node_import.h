@@ -106,6 +106,12 @@ absl::Span<const ImportRule> SelectionRules();
 absl::Span<const ImportRule> ControlRules();
 absl::Span<const ImportRule> DilationRules();
 absl::Span<const ImportRule> TensorArrayRules();
+absl::Span<const ImportRule> TensorListRules();
+
+// An element of a version, null where nothing was written there, and the version that follows one
+// with the same elements. A version is an index of ImportState::array_versions.
+absl::StatusOr<ValueRef> ElementAt(NodeImporter& node, int version, int64_t index);
+ArrayVersion After(NodeImporter& node, int version);
 
 // Whether the operator may have a TensorArray as an operand.
 bool TakesHandles(absl::string_view op);

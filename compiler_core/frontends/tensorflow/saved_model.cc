@@ -18,6 +18,7 @@
 #include "compiler_core/base/archive.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/frontends/tensorflow/function_control.h"
 #include "compiler_core/frontends/tensorflow/function_graph.h"
 #include "compiler_core/frontends/tensorflow/graphdef.h"
 #include "compiler_core/frontends/tensorflow/tensor_bundle.h"
@@ -218,8 +219,12 @@ class Freezer {
     node.set_name(name);
     node.set_op(from.op() == "ResourceGather" ? "GatherV2" : from.op());
     for (const auto& attr : from.attr()) {
-      if (!absl::StartsWith(attr.key(), "_"))
-        functions_.CopyAttr(place.scope, attr, *node.add_attr());
+      if (absl::StartsWith(attr.key(), "_")) continue;
+      fe::tf::AttrEntry& to = *node.add_attr();
+      functions_.CopyAttr(place.scope, attr, to);
+      if (to.key() == "frame_name") {  // each call of a function has loops of its own
+        to.mutable_value()->set_s(absl::StrCat(functions_.PrefixOf(place.scope), to.value().s()));
+      }
     }
     for (const std::string& input : from.input()) {
       if (absl::StartsWith(input, "^")) continue;
@@ -297,6 +302,9 @@ absl::Status FreezeSavedModel(absl::string_view archive, GraphDef& graph) {
   stream.SetRecursionLimit(kMaxMessageNesting);
   if (!model.MergeFromCodedStream(&stream) || !stream.ConsumedEntireMessage()) {
     return Refused("has a saved_model.pb that is damaged or cut short");
+  }
+  for (MetaGraphDef& each : *model.mutable_meta_graphs()) {
+    LowerFunctionControl(*each.mutable_graph_def());
   }
   ASSIGN_OR_RETURN(const MetaGraphDef* meta, ServedGraph(model));
   ASSIGN_OR_RETURN(const SignatureDef* signature, SignatureOf(*meta));

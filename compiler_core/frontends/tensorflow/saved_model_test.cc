@@ -216,6 +216,126 @@ TEST(SavedModelTest, IsImportedWithItsVariables) {
   EXPECT_THAT(outputs[0].ToFloats(), ElementsAre(36, 0));
 }
 
+// A recurrent layer as Keras writes it: a loop that takes rows from a list, multiplies a state by a
+// variable, adds the row, and writes each state to a list. The function that it is in is called
+// twice, on x and on the first call's result.
+fe::tf::SavedModel Recurrent() {
+  fe::tf::SavedModel model = Dense();
+  fe::tf::GraphDef& graph = *model.mutable_meta_graphs(0)->mutable_graph_def();
+  graph.mutable_library()->mutable_function(0)->Clear();
+  auto& outer = *graph.mutable_library()->mutable_function(0);
+  {
+    fe::tf::GraphDef made;
+    auto& function = AddFunction(made, "outer", {"x", "k", "b"}, {{"identity", "second:states:0"}});
+    AddCall(function.mutable_node_def(), "first", "layer", {"x", "k"});
+    AddCall(function.mutable_node_def(), "second", "layer", {"first:states:0", "k"});
+    outer = function;
+  }
+  const auto number = [](auto* nodes, const std::string& name, std::vector<int> dims,
+                         std::vector<int> values) {
+    fe::tf::NodeDef& node = AddNode(nodes, name, "Const", {});
+    Attr(node, "dtype").set_type(fe::tf::DT_INT32);
+    fe::tf::TensorProto& tensor = *Attr(node, "value").mutable_tensor();
+    tensor.set_dtype(fe::tf::DT_INT32);
+    tensor.mutable_tensor_shape();
+    for (const int dim : dims) tensor.mutable_tensor_shape()->add_dim()->set_size(dim);
+    for (const int value : values) tensor.add_int_val(value);
+  };
+  auto& layer = AddFunction(graph, "layer", {"x", "k"}, {{"states", "stack:tensor:0"}});
+  auto* nodes = layer.mutable_node_def();
+  number(nodes, "zero", {}, {0});
+  number(nodes, "count", {}, {2});
+  number(nodes, "shape", {2}, {1, 2});
+  number(nodes, "rows", {3}, {2, 1, 2});
+  AddNode(nodes, "in3", "Reshape", {"x", "rows:output:0"});
+  AddNode(nodes, "in", "TensorListFromTensor", {"in3:output:0", "shape:output:0"});
+  AddNode(nodes, "out", "TensorListReserve", {"shape:output:0", "count:output:0"});
+  fe::tf::NodeDef& start = AddNode(nodes, "start", "Const", {});
+  Attr(start, "dtype").set_type(fe::tf::DT_FLOAT);
+  fe::tf::TensorProto& ones = *Attr(start, "value").mutable_tensor();
+  ones.set_dtype(fe::tf::DT_FLOAT);
+  ones.mutable_tensor_shape()->add_dim()->set_size(1);
+  ones.mutable_tensor_shape()->add_dim()->set_size(2);
+  ones.add_float_val(1);
+  fe::tf::NodeDef& loop = AddNode(
+      nodes, "while", "StatelessWhile",
+      {"zero:output:0", "out:handle:0", "start:output:0", "in:output_handle:0", "k", "^start"});
+  Attr(loop, "cond").mutable_func()->set_name("test");
+  Attr(loop, "body").mutable_func()->set_name("turn");
+  auto& types = *Attr(loop, "T").mutable_list();
+  for (const auto type : {fe::tf::DT_INT32, fe::tf::DT_VARIANT, fe::tf::DT_FLOAT,
+                          fe::tf::DT_VARIANT, fe::tf::DT_RESOURCE}) {
+    types.add_type(type);
+  }
+  AddNode(nodes, "stack", "TensorListStack", {"while:output:1", "shape:output:0"});
+
+  auto* test =
+      AddFunction(graph, "test", {"i", "out", "state", "in", "k"}, {{"goes_on", "Less:z:0"}})
+          .mutable_node_def();
+  number(test, "two", {}, {2});
+  AddNode(test, "Less", "Less", {"i", "two:output:0"});
+  auto* turn = AddFunction(graph, "turn", {"i", "out", "state", "in", "k"},
+                           {{"i_1", "next:z:0"},
+                            {"out_1", "set:output_handle:0"},
+                            {"state_1", "sum:z:0"},
+                            {"in_1", "in"},
+                            {"k_1", "k"}})
+                   .mutable_node_def();
+  number(turn, "one", {}, {1});
+  number(turn, "shape", {2}, {1, 2});
+  AddNode(turn, "next", "AddV2", {"i", "one:output:0"});
+  AddNode(turn, "row", "TensorListGetItem", {"in", "i", "shape:output:0"});
+  AddNode(turn, "read", "ReadVariableOp", {"k"});
+  AddNode(turn, "product", "MatMul", {"state", "read:value:0"});
+  AddNode(turn, "sum", "AddV2", {"product:product:0", "row:item:0"});
+  AddNode(turn, "set", "TensorListSetItem", {"out", "i", "sum:z:0"});
+  return model;
+}
+
+TEST(SavedModelTest, LoopsOfFunctionsAreUnrolled) {
+  const std::vector<Tensor> outputs =
+      Evaluate(Archive(Recurrent()), Options({{"x", {2, 2}}}, {"dense"}), {{5, 7, 1, 0}});
+  ASSERT_EQ(outputs.size(), 1u);
+  EXPECT_EQ(outputs[0].shape(), (Shape{2, 1, 2}));
+  // The variable is [[1, 2], [3, 4]]. First call: [1 1] -> [4 6] + [5 7] -> [9 13] -> [48 70] +
+  // [1 0]; second call on these: [4 6] + [9 13] -> [13 19] -> [70 102] + [49 70].
+  EXPECT_THAT(outputs[0].ToFloats(), ElementsAre(13, 19, 119, 172));
+}
+
+TEST(SavedModelTest, BranchesOfFunctionsAreChosen) {
+  const auto answer = [](bool holds) {
+    fe::tf::SavedModel model = Dense();
+    fe::tf::GraphDef& graph = *model.mutable_meta_graphs(0)->mutable_graph_def();
+    auto& outer = *graph.mutable_library()->mutable_function(0);
+    outer.mutable_node_def()->Clear();
+    outer.mutable_ret(0)->set_value("if:output:0");
+    auto* nodes = outer.mutable_node_def();
+    fe::tf::NodeDef& predicate = AddNode(nodes, "training", "Const", {});
+    Attr(predicate, "dtype").set_type(fe::tf::DT_BOOL);
+    fe::tf::TensorProto& tensor = *Attr(predicate, "value").mutable_tensor();
+    tensor.set_dtype(fe::tf::DT_BOOL);
+    tensor.mutable_tensor_shape();
+    tensor.add_bool_val(holds);
+    fe::tf::NodeDef& choice = AddNode(nodes, "if", "StatelessIf", {"training:output:0", "x", "k"});
+    Attr(choice, "then_branch").mutable_func()->set_name("yes");
+    Attr(choice, "else_branch").mutable_func()->set_name("no");
+    auto& taken = *Attr(choice, "Tin").mutable_list();
+    taken.add_type(fe::tf::DT_FLOAT);
+    taken.add_type(fe::tf::DT_RESOURCE);
+    Attr(choice, "Tout").mutable_list()->add_type(fe::tf::DT_FLOAT);
+    // The branch that is taken where it holds needs nothing of the inputs.
+    auto* yes = AddFunction(graph, "yes", {"x", "k"}, {{"y", "read:value:0"}}).mutable_node_def();
+    AddNode(yes, "read", "ReadVariableOp", {"k"});
+    auto* no =
+        AddFunction(graph, "no", {"x", "k"}, {{"y", "relu:activations:0"}}).mutable_node_def();
+    AddNode(no, "relu", "Relu", {"x"});
+    return Evaluate(Archive(model), Options({{"x", {2, 2}}}, {"dense"}), {{-5, 7, 1, 0}})[0]
+        .ToFloats();
+  };
+  EXPECT_THAT(answer(true), ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(answer(false), ElementsAre(0, 7, 1, 0));
+}
+
 std::string ProblemWith(const std::string& archive) {
   fe::tf::GraphDef graph;
   return std::string(FreezeSavedModel(archive, graph).message());

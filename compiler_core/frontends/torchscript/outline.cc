@@ -82,6 +82,18 @@ void AddInput(const Expr* type, const std::string& key, const std::string& name,
   outline.inputs.push_back(std::move(port));
 }
 
+void AddMatrixColumns(const PyValues& values, ModelOutline& outline) {
+  constexpr size_t kMost = 16;
+  std::vector<int64_t>& columns = outline.matrix_columns;
+  for (int i = 0; i < values.size() && columns.size() < kMost; ++i) {
+    const PyId id(i);
+    if (values.kind(id) != PyKind::kTensor || values.tensor(id).sizes.size() != 2) continue;
+    const int64_t count = values.tensor(id).sizes[1];
+    if (count < 1 || std::find(columns.begin(), columns.end(), count) != columns.end()) continue;
+    columns.push_back(count);
+  }
+}
+
 void AddInputs(const FunctionDef& forward, ModelOutline& outline) {
   for (size_t i = 1; i < forward.parameters.size(); ++i) {  // without self
     const Parameter& parameter = forward.parameters[i];
@@ -121,6 +133,7 @@ absl::StatusOr<ModelOutline> OutlineTorchScript(absl::string_view model_bytes,
         for (const pt::FunctionDef& method : class_def.methods) counter.CountBlock(method.body);
       }
     }
+    pt::AddMatrixColumns(archive->values, outline);
     for (size_t i = 0; i < archive->values.storages().size(); ++i) {
       outline.weights += archive->values.storages()[i].element_count;
       outline.weight_bytes += static_cast<int64_t>(archive->storage_bytes[i].bytes.size());
