@@ -62,7 +62,7 @@ void CheckTask(const CfgTask& task, const std::string& shown, Diagnostics& diagn
                      .file = shown,
                      .fix = "run what it builds by npuc run"});
   } else if (task.kind != CfgTask::Kind::kBuild) {
-    diagnostics.Add({.kind = DiagnosticKind::kConfigNotSupportedYet,
+    diagnostics.Add({.kind = DiagnosticKind::kConfigValueNotAllowed,
                      .message = "a .cfg with [Common] alone asks for an IR; the service builds",
                      .file = shown,
                      .fix = "write the IR by aipuparse or aipuopt, and build that"});

@@ -77,6 +77,13 @@ struct CompileOptions {
   bool keep_dead = false;             // KEEP_DEAD: channels that change no output are compiled, too
   std::string boxes;                  // BOXES: settings of boxes (../boxes), a mapping of YAML
   bool strict_ops = false;  // STRICT_OPS: the vendor's list of operators, without rewrites
+  // LEO: how compressed weights are coded; nullopt: 8 bits.
+  std::optional<int64_t> compress_quant_bits;
+  enum class CompressType : uint8_t { kLinear, kGaussian };
+  CompressType compress_type = CompressType::kLinear;
+  bool space_optimization = false;
+  bool float16 = false;
+  std::optional<int64_t> float16_exp_bits;  // nullopt: 5
 };
 
 // The bytes that stand for these options in a cache key: every field, in a fixed order, with

@@ -11,18 +11,6 @@ namespace {
 
 constexpr FrameworkInfo kFrameworks[] = {
 #define NPUC_FRONT_END(constant, ...) {.framework = Framework::k##constant, __VA_ARGS__},
-#define NPUC_FORMAT_NOT_READ(...)
-#include "compiler_core/base/frameworks.inc"
-};
-
-// The rows once more, as FormatWords: a front end's is cut out of its FrameworkInfo.
-constexpr FormatWords WordsOf(const FrameworkInfo& info) {
-  return {info.name, info.cfg_word, /*is_read=*/true};
-}
-constexpr FormatWords kFormats[] = {
-#define NPUC_FRONT_END(constant, ...) \
-  WordsOf(kFrameworks[static_cast<size_t>(Framework::k##constant)]),
-#define NPUC_FORMAT_NOT_READ(name, cfg_word) {name, cfg_word, /*is_read=*/false},
 #include "compiler_core/base/frameworks.inc"
 };
 
@@ -66,7 +54,5 @@ std::string FrameworksWithDataKey(absl::string_view key, std::optional<DataFile>
   }
   return names;
 }
-
-absl::Span<const FormatWords> AllFormats() { return kFormats; }
 
 }  // namespace npuc

@@ -15,7 +15,6 @@ namespace npuc {
 // Immutable; everything here is thread-safe.
 enum class Framework : uint8_t {
 #define NPUC_FRONT_END(constant, ...) k##constant,
-#define NPUC_FORMAT_NOT_READ(...)
 #include "compiler_core/base/frameworks.inc"
 };
 
@@ -69,14 +68,6 @@ std::string FrameworksWith(Fact FrameworkInfo::*fact) {
 // The names of the rows whose data file such a key names, "ONNX|COMPASS"; with `kind`, those of
 // these rows that have such a data file.
 std::string FrameworksWithDataKey(absl::string_view key, std::optional<DataFile> kind = {});
-
-// A format as configs name it, with a front end or without.
-struct FormatWords {
-  absl::string_view name;
-  absl::string_view cfg_word;
-  bool is_read;
-};
-absl::Span<const FormatWords> AllFormats();
 
 }  // namespace npuc
 

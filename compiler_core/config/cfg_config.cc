@@ -174,11 +174,11 @@ class CfgReader {
   void PutFormat(const CfgKey& key, const CfgText& name, const CfgText& value) {
     has_model_type_ = true;
     std::vector<absl::string_view> words;
-    for (const FormatWords& format : AllFormats()) {
+    for (const FrameworkInfo& format : AllFrameworks()) {
       if (format.cfg_word.empty()) continue;
       words.push_back(format.cfg_word);
       if (!absl::EqualsIgnoreCase(format.cfg_word, value.text)) continue;
-      framework_ = FrameworkNamed(format.name);
+      framework_ = format.framework;
       return Put(key.to, name.place, Scalar({format.name, value.place}));
     }
     RefuseValue(key, value, words);

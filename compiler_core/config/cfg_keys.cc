@@ -88,7 +88,7 @@ constexpr CfgKey kCfgKeys[] = {
 // ", TFLite=TFLITE, ONNX=ONNX": which word becomes which FRAMEWORK.
 std::string FormatHelp() {
   std::string out;
-  for (const FormatWords& format : AllFormats()) {
+  for (const FrameworkInfo& format : AllFrameworks()) {
     if (format.cfg_word.empty()) continue;
     absl::StrAppend(&out, ", ", format.cfg_word, "=", format.name);
   }

@@ -54,7 +54,9 @@ ConfigSettings ReadSettings(const ConfigNode& root, ConfigReporter& reporter) {
         QuantConfig quant;
         if (ReadQuantConfig(value, reporter, quant)) all.quant = std::move(quant);
       }
-      all.settings.emplace(key->name, std::move(setting));
+      // One setting under two names.
+      all.settings.emplace(key->name == "INPUT_DATA" ? "CONST_INPUTS" : key->name,
+                           std::move(setting));
     }
   }
   if (const ConfigSetting* core = all.Find("CORENAME")) all.core = FindCore(core->text);

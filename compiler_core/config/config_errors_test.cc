@@ -190,25 +190,26 @@ const std::vector<Case>& Cases() {
         "Z2_1002, Z2_1004, Z2_1104, Z3_0901, Z3_1104, X1_1204, X2_1204, X2_1204MP3, REF128; did "
         "you mean "
         "'GRUS'? [NPUC1007]"}},
-      {"LaterCore",
+      {"KeyOfApusOnLeo",
        "CORENAME: V100\nNPU_UNIT: NPU32\nMODEL_FILE: m.pb\nOUTPUT_FILE: m.h\nINPUT_OPS: {x: "
        "[1]}\nOUTPUT_OPS: [y]\nMAX_CACHE_SIZE: 5\n",
-       {"c.yaml:1:11: CORENAME: V100 is not supported yet by this version, which takes GRUS, V150, "
-        "APUS, V120, "
-        "Z2_0901, Z2_1002, Z2_1004, Z2_1104, Z3_0901, Z3_1104, X1_1204, X2_1204, X2_1204MP3, "
-        "REF128; "
-        "use one of these [NPUC1010]",
-        "c.yaml:7:1: MAX_CACHE_SIZE is a key of core APUS, CORENAME is LEO; remove the line "
+       {"c.yaml:7:1: MAX_CACHE_SIZE is a key of core APUS, CORENAME is LEO; remove the line "
         "[NPUC1009]"}},
       {"LeoWithoutUnit",
        "CORENAME: LEO\nMODEL_FILE: m.pb\nOUTPUT_FILE: m.h\nINPUT_OPS: {x: [1]}\nOUTPUT_OPS: [y]\n",
        {"c.yaml: NPU_UNIT is missing: core LEO has NPU16, NPU32, NPU64; add a line like NPU_UNIT: "
-        "NPU16 [NPUC1005]",
-        "c.yaml:1:11: CORENAME: LEO is not supported yet by this version, which takes GRUS, V150, "
-        "APUS, V120, "
-        "Z2_0901, Z2_1002, Z2_1004, Z2_1104, Z3_0901, Z3_1104, X1_1204, X2_1204, X2_1204MP3, "
-        "REF128; "
-        "use one of these [NPUC1010]"}},
+        "NPU16 [NPUC1005]"}},
+      {"LeoContradictions",
+       "CORENAME: LEO\nNPU_UNIT: NPU16\nMODEL_FILE: m.pb\nOUTPUT_FILE: m.h\nINPUT_OPS: {x: [1]}\n"
+       "OUTPUT_OPS: [y]\nSPACE_OPTIMIZATION: true\nMEMORY_PLAN: compatible\nINPUT_DATA: {z: 1}\n"
+       "CONST_INPUTS: {z: 1}\nFLOAT16_EXP_BITS: 7\n",
+       {"c.yaml:7:1: SPACE_OPTIMIZATION lets results lie over operands that are not used again, "
+        "and "
+        "MEMORY_PLAN: compatible never does; remove one of the two lines [NPUC1008]",
+        "c.yaml:9:1: INPUT_DATA is another name of CONST_INPUTS, and both are given; keep "
+        "CONST_INPUTS [NPUC1008]",
+        "c.yaml:11:19: FLOAT16_EXP_BITS is 7, not in 3..6; write a number in that range "
+        "[NPUC1007]"}},
       {"CoreIsList",
        "CORENAME: [GRUS]\nMODEL_FILE: m.pb\nOUTPUT_FILE: m.h\nINPUT_OPS: {x: [1]}\nOUTPUT_OPS: "
        "[y]\n",

@@ -14,39 +14,29 @@ namespace npuc {
 namespace {
 
 constexpr FamilySet kIntegers = {NpuFamily::kInteger, NpuFamily::kFixedPoint};
+constexpr FamilySet kBooks = {NpuFamily::kFp16Books};
+constexpr FamilySet kFloats = {NpuFamily::kFp16, NpuFamily::kFp16Books};
 
 // "GRUS|V150|LEO|V100": the names and aliases of cores.
-std::string JoinNames(bool compiled_only) {
+std::string NamesOfCores() {
   std::vector<absl::string_view> names;
   for (const CoreSpec* core : AllCores()) {
-    if (compiled_only && !IsCompiled(*core)) continue;
     names.push_back(core->name);
     if (core->alias != core->name) names.push_back(core->alias);
   }
   return absl::StrJoin(names, "|");
 }
 
-std::string NamesOfCores() { return JoinNames(/*compiled_only=*/false); }
-std::string NamesOfCompiledCores() { return JoinNames(/*compiled_only=*/true); }
-
-// "TF|PT|CAFFE": the formats that a config can name.
-std::string NamesOfFormats() {
-  return absl::StrJoin(AllFormats(), "|", [](std::string* out, const FormatWords& format) {
-    absl::StrAppend(out, format.name);
-  });
-}
-
 int64_t MostNpuSramBytes() {
   int64_t most = 0;
   for (const CoreSpec* core : AllCores()) {
-    if (core->limits != nullptr) most = std::max(most, core->limits->npu_sram_bytes);
+    if (core->family == NpuFamily::kFp16) most = std::max(most, core->limits->npu_sram_bytes);
   }
   return most;
 }
 
 std::vector<ConfigKey> MakeKeys() {
   using T = ConfigType;
-  using S = ConfigStatus;
   using Echo = ConfigEcho;
   constexpr int64_t kAnyInt = int64_t{1} << 31;
   return {
@@ -145,10 +135,6 @@ std::string ConfigHelp() {
     if (!key.frameworks.empty()) {
       absl::StrAppend(&out, "; only framework ", words(key.frameworks));
     }
-    if (!key.supported.empty()) {
-      absl::StrAppend(&out, "; supported by this version: ", words(key.supported));
-    }
-    if (key.status == ConfigStatus::kLater) absl::StrAppend(&out, "; not supported yet");
     absl::StrAppend(&out, "\n");
   }
   return out;

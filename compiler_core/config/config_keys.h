@@ -36,27 +36,21 @@ enum class ConfigType : uint8_t {
   kMapping,  // any mapping
 };
 
-enum class ConfigStatus : uint8_t {
-  kSupported,
-  kLater,  // this version refuses the key
-};
-
 // When report.json echoes an option.
 enum class ConfigEcho : uint8_t { kIfSet, kAlways, kNever };
 
 struct ConfigKey {
   absl::string_view name;
   ConfigType type = ConfigType::kText;
-  ConfigStatus status = ConfigStatus::kSupported;
   std::string required_for = {};         // frameworks, "TF|PT"; "*": all; empty: optional
   absl::string_view default_value = "";  // as it would be written; empty: none
   std::string choices = {};              // kChoice: "a|b"
-  std::string supported = {};            // kChoice: those that this version honours; empty: all
   int64_t lo = 0;                        // kInteger
   int64_t hi = 0;
-  FamilySet families = {};      // cores that have the key; empty: every core
-  FamilySet no_effect_on = {};  // cores that take the key and do nothing with it
-  std::string frameworks = {};  // "TF|PT"; empty: every framework
+  FamilySet families = {};               // cores that have the key; empty: every core
+  FamilySet no_effect_on = {};           // cores that take the key and do nothing with it
+  absl::string_view why_no_effect = "";  // there; empty: they compute in integers
+  std::string frameworks = {};           // "TF|PT"; empty: every framework
   ConfigEcho echo = ConfigEcho::kIfSet;
   absl::string_view example = "";  // a value as one would write it
   absl::string_view meaning = "";  // one sentence without a full stop

@@ -39,51 +39,20 @@ void CheckMissing(const ConfigSettings& all, ConfigReporter& reporter) {
   }
 }
 
-// Whether the key is the config's core's and framework's.
-bool CheckBelongs(const ConfigSettings& all, const ConfigKey& key, ConfigPlace place,
+// The key must be one of the config's core and framework.
+void CheckBelongs(const ConfigSettings& all, const ConfigKey& key, ConfigPlace place,
                   ConfigReporter& reporter) {
   if (all.core != nullptr && !key.families.empty() && !key.families.Holds(all.core->family)) {
     reporter.Add(DiagnosticKind::kConfigNotForTarget, place,
                  absl::StrCat(key.name, " is a key of core ", WordsOf(CoresOf(key.families)),
                               ", CORENAME is ", all.core->name),
                  "remove the line");
-    return false;
-  }
-  if (all.framework.has_value() && !key.frameworks.empty() &&
-      !ListHolds(key.frameworks, FrameworkName(*all.framework))) {
+  } else if (all.framework.has_value() && !key.frameworks.empty() &&
+             !ListHolds(key.frameworks, FrameworkName(*all.framework))) {
     reporter.Add(DiagnosticKind::kConfigNotForTarget, place,
                  absl::StrCat(key.name, " is a key of framework ", WordsOf(key.frameworks),
                               ", FRAMEWORK is ", FrameworkName(*all.framework)),
                  "remove the line");
-    return false;
-  }
-  return true;
-}
-
-std::string ValueText(const ConfigSetting& setting) {
-  switch (setting.key->type) {
-    case ConfigType::kBool:
-      return setting.flag ? "true" : "false";
-    case ConfigType::kInteger:
-    case ConfigType::kBytes:
-      return absl::StrCat(setting.number);
-    default:
-      return Printable(setting.text);
-  }
-}
-
-void CheckStatus(const ConfigSetting& setting, ConfigReporter& reporter) {
-  const ConfigKey& key = *setting.key;
-  if (key.status == ConfigStatus::kLater) {
-    reporter.Add(DiagnosticKind::kConfigNotSupportedYet, setting.key_place,
-                 absl::StrCat(key.name, " is not supported yet by this version"),
-                 "remove the line");
-  } else if (!key.supported.empty() && !ListHolds(key.supported, setting.text)) {
-    reporter.Add(
-        DiagnosticKind::kConfigNotSupportedYet, setting.place,
-        absl::StrCat(key.name, ": ", ValueText(setting),
-                     " is not supported yet by this version, which takes ", WordsOf(key.supported)),
-        "use one of these");
   }
 }
 
@@ -144,6 +113,12 @@ void CheckFiles(const ConfigSettings& all, ConfigReporter& reporter) {
   if (pb_file != all.present.end() && all.present.count("MODEL_FILE") > 0) {
     reporter.Add(DiagnosticKind::kConfigConflict, pb_file->second,
                  "PB_FILE is the older name of MODEL_FILE, and both are given", "keep MODEL_FILE");
+  }
+  const auto input_data = all.present.find("INPUT_DATA");
+  if (input_data != all.present.end() && all.present.count("CONST_INPUTS") > 0) {
+    reporter.Add(DiagnosticKind::kConfigConflict, input_data->second,
+                 "INPUT_DATA is another name of CONST_INPUTS, and both are given",
+                 "keep CONST_INPUTS");
   }
   for (const auto& [name, setting] : all.settings) {
     if (setting.key->type != ConfigType::kPath || !FileNameOf(setting.text).empty()) continue;
@@ -267,6 +242,15 @@ void CheckNoEffect(const ConfigSettings& all, ConfigReporter& reporter) {
                  absl::StrCat(key, " changes nothing: ", why, " true"),
                  absl::StrCat("set ", flag, ": true or remove the line"));
   };
+  const bool has_books = all.core != nullptr && HasCodeBooks(*all.core);
+  for (const absl::string_view key : {"COMPRESS_QUANT_BITS", "COMPRESS_TYPE"}) {
+    const ConfigSetting* setting = all.Find(key);
+    if (!has_books || setting == nullptr || compress || conv2d_compress) continue;
+    reporter.Add(
+        DiagnosticKind::kConfigNoEffect, setting->key_place,
+        absl::StrCat(key, " changes nothing: neither COMPRESS nor CONV2D_COMPRESS is true"),
+        "set COMPRESS: true or remove the line");
+  }
   check("EXCLUDE_COMPRESS_OPS", compress, "COMPRESS is not", "COMPRESS");
   check("EXCLUDE_CONV2D_COMPRESS_OPS", conv2d_compress, "CONV2D_COMPRESS is not",
         "CONV2D_COMPRESS");
@@ -304,6 +288,33 @@ void CheckOptimize(const ConfigSettings& all, ConfigReporter& reporter) {
                "remove one of the two lines");
 }
 
+// LEO's: plain weights of other widths, and less memory.
+void CheckBookCore(const ConfigSettings& all, ConfigReporter& reporter) {
+  if (all.core == nullptr || !HasCodeBooks(*all.core)) return;
+  const ConfigSetting* float16 = all.Find("FLOAT16");
+  const ConfigSetting* exponent = all.Find("FLOAT16_EXP_BITS");
+  const bool is_on = float16 != nullptr && float16->flag;
+  constexpr int64_t kHalfExponentBits = 5;
+  if (is_on && (exponent == nullptr || exponent->number == kHalfExponentBits)) {
+    reporter.Add(DiagnosticKind::kConfigNoEffect, float16->key_place,
+                 "FLOAT16 changes nothing: weights are fp16, with 5 exponent bits, without it too",
+                 "add FLOAT16_EXP_BITS for another width, or remove the line");
+  }
+  if (!is_on && exponent != nullptr) {
+    reporter.Add(DiagnosticKind::kConfigNoEffect, exponent->key_place,
+                 "FLOAT16_EXP_BITS changes nothing: FLOAT16 is not true",
+                 "set FLOAT16: true or remove the line");
+  }
+  const ConfigSetting* space = all.Find("SPACE_OPTIMIZATION");
+  const ConfigSetting* plan = all.Find("MEMORY_PLAN");
+  if (space != nullptr && space->flag && plan != nullptr && plan->text == "compatible") {
+    reporter.Add(DiagnosticKind::kConfigConflict, space->key_place,
+                 "SPACE_OPTIMIZATION lets results lie over operands that are not used again, and "
+                 "MEMORY_PLAN: compatible never does",
+                 "remove one of the two lines");
+  }
+}
+
 // Keys that the core takes and does nothing with. On integer cores those are about the fp16 cores'
 // weights, memory and outputs.
 void CheckHasEffect(const ConfigSettings& all, ConfigReporter& reporter) {
@@ -315,10 +326,11 @@ void CheckHasEffect(const ConfigSettings& all, ConfigReporter& reporter) {
         (key.type == ConfigType::kNames && setting->names.empty())) {
       continue;
     }
-    reporter.Add(
-        DiagnosticKind::kConfigNoEffect, setting->key_place,
-        absl::StrCat(key.name, " changes nothing: core ", all.core->name, " computes in integers"),
-        "remove the line");
+    const std::string why = key.why_no_effect.empty()
+                                ? absl::StrCat("core ", all.core->name, " computes in integers")
+                                : std::string(key.why_no_effect);
+    reporter.Add(DiagnosticKind::kConfigNoEffect, setting->key_place,
+                 absl::StrCat(key.name, " changes nothing: ", why), "remove the line");
   }
 }
 
@@ -334,8 +346,7 @@ void CheckConfigRules(const ConfigSettings& settings, ConfigReporter& reporter) 
   CheckMissing(settings, reporter);
   for (const auto& [name, place] : settings.present) {
     const ConfigKey* key = FindConfigKey(name);
-    if (key == nullptr || !CheckBelongs(settings, *key, place, reporter)) continue;
-    if (const ConfigSetting* setting = settings.Find(name)) CheckStatus(*setting, reporter);
+    if (key != nullptr) CheckBelongs(settings, *key, place, reporter);
   }
   if (settings.core != nullptr) {
     CheckCoreChoice(settings, "NPU_UNIT", settings.core->npu_units, reporter);
@@ -349,6 +360,7 @@ void CheckConfigRules(const ConfigSettings& settings, ConfigReporter& reporter) 
   CheckOptimize(settings, reporter);
   CheckNoEffect(settings, reporter);
   CheckUnits(settings, reporter);
+  CheckBookCore(settings, reporter);
   CheckHasEffect(settings, reporter);
   CheckQuantEffect(settings, reporter);
 }

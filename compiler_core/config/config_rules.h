@@ -31,7 +31,7 @@ struct ConfigSettings {
 };
 
 // Reports every rule between settings that is broken: missing keys, keys of other cores or
-// frameworks, what this version cannot honour, contradictions, settings without effect.
+// frameworks, contradictions, settings without effect.
 void CheckConfigRules(const ConfigSettings& settings, ConfigReporter& reporter);
 
 // The last part of a path, which must name a file: "" where it does not.

@@ -238,13 +238,9 @@ TEST(ConfigTest, EarlierDiagnosticsOfTheCallerDoNotFailAConfig) {
 
 TEST(ConfigTest, TheStatusCarriesTheFirstProblem) {
   Diagnostics diagnostics;
-  const absl::Status status = ParseConfig(
-                                  "CORENAME: LEO\nNPU_UNIT: NPU32\nMODEL_FILE: m.pb\nOUTPUT_FILE: "
-                                  "m.h\nINPUT_OPS: {x: [1, 4]}\n"
-                                  "OUTPUT_OPS: [y]\nX: 1\n",
-                                  "c.yaml", diagnostics)
-                                  .status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+  const absl::Status status =
+      ParseConfig(absl::StrCat(kSmall, "Y: 1\nX: 1\n"), "c.yaml", diagnostics).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("(and 1 more)"));
 }
 
@@ -260,6 +256,48 @@ TEST(ConfigTest, WeightAndFusionKeysReachTheOptions) {
   EXPECT_TRUE(config->options.conv2d_compress);
   EXPECT_THAT(config->options.exclude_conv2d_compress_ops, testing::ElementsAre("conv/w"));
   EXPECT_EQ(config->options.weight_cache_size_bytes, 10240);
+}
+
+constexpr char kLeo[] =
+    "CORENAME: LEO\nNPU_UNIT: NPU64\nMODEL_FILE: m.pb\nOUTPUT_FILE: m.npu\nOUTPUT_TYPE: raw\n"
+    "INPUT_OPS: {x: [1, 4]}\nOUTPUT_OPS: [y]\n";
+
+TEST(ConfigTest, KeysOfLeo) {
+  const CompileOptions o =
+      Parse(absl::StrCat(kLeo,
+                         "COMPRESS: true\nCOMPRESS_QUANT_BITS: 6\nCOMPRESS_TYPE: GAUSSIAN\n"
+                         "FLOAT16: true\nFLOAT16_EXP_BITS: 4\nSPACE_OPTIMIZATION: true\n"
+                         "INPUT_DATA: {is_train: false, scale: [1.5, 2]}\n"))
+          .options;
+  EXPECT_EQ(o.core, "LEO");
+  EXPECT_EQ(o.npu_unit, "NPU64");
+  EXPECT_EQ(o.output_type, "raw");
+  EXPECT_EQ(o.compress_quant_bits, 6);
+  EXPECT_EQ(o.compress_type, CompileOptions::CompressType::kGaussian);
+  EXPECT_TRUE(o.float16);
+  EXPECT_EQ(o.float16_exp_bits, 4);
+  EXPECT_TRUE(o.space_optimization);
+  ASSERT_EQ(o.const_inputs.size(), 2u);
+  EXPECT_EQ(o.const_inputs[1].name, "scale");
+  EXPECT_THAT(o.const_inputs[1].values, ElementsAre(1.5, 2));
+}
+
+TEST(ConfigTest, KeysOfLeoWithoutEffectSaySo) {
+  std::vector<std::string> warnings;
+  Parse(absl::StrCat(kLeo,
+                     "COMPRESS_QUANT_BITS: 4\nCOMPRESS_TYPE: LINEAR\nFLOAT16: true\n"
+                     "MEAN_SHRINK_OPS: [m]\nSECURE: true\nDEBUG_INFO_ENABLE: true\n"),
+        &warnings);
+  EXPECT_THAT(warnings,
+              ElementsAre(HasSubstr("COMPRESS_QUANT_BITS changes nothing: neither COMPRESS nor"),
+                          HasSubstr("COMPRESS_TYPE changes nothing: neither COMPRESS nor"),
+                          HasSubstr("FLOAT16 changes nothing: weights are fp16"),
+                          HasSubstr("MEAN_SHRINK_OPS changes nothing: each command of a mean"),
+                          HasSubstr("SECURE changes nothing: how the vendor encrypts"),
+                          HasSubstr("DEBUG_INFO_ENABLE changes nothing: report.json says")));
+  warnings.clear();
+  Parse(absl::StrCat(kLeo, "FLOAT16_EXP_BITS: 4\n"), &warnings);
+  EXPECT_THAT(warnings, ElementsAre(HasSubstr("FLOAT16_EXP_BITS changes nothing: FLOAT16 is not")));
 }
 
 TEST(ConfigKeysTest, TableIsWellFormed) {
@@ -299,8 +337,8 @@ TEST(ConfigKeysTest, HelpNamesEveryKey) {
   for (const ConfigKey& key : AllConfigKeys()) {
     EXPECT_THAT(help, HasSubstr(absl::StrCat(key.name, ": ", key.example, "\n")));
   }
-  EXPECT_THAT(help, HasSubstr("COMPRESS_QUANT_BITS: 8\n    bits of a compressed weight\n    an "
-                              "integer, 4..8; default 8; only core LEO; not supported yet\n"));
+  EXPECT_THAT(help, HasSubstr("COMPRESS_QUANT_BITS: 6\n    bits of a compressed weight's codes\n"
+                              "    an integer, 4..8; default 8; only core LEO\n"));
 }
 
 }  // namespace

@@ -45,6 +45,23 @@ class LimitChecker {
 
 }  // namespace
 
+absl::Status CheckStates(const CompiledModel& model) {
+  for (const PortTensor& output : model.outputs) {
+    if (output.state_input == -1) continue;
+    if (output.state_input < 0 || static_cast<size_t>(output.state_input) >= model.inputs.size()) {
+      return absl::InvalidArgumentError(absl::StrCat("output ", Printable(output.name),
+                                                     " feeds input ", output.state_input, " of ",
+                                                     model.inputs.size()));
+    }
+    const PortTensor& input = model.inputs[static_cast<size_t>(output.state_input)];
+    if (input.shape != output.shape || input.dtype != output.dtype) {
+      return absl::InvalidArgumentError(absl::StrCat("state output ", Printable(output.name),
+                                                     " is unlike input ", Printable(input.name)));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckArtifactLimits(const CompiledModel& model, absl::string_view model_name,
                                  Diagnostics& diagnostics) {
   Diagnostics found;

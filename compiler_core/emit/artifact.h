@@ -54,6 +54,9 @@ struct CompiledModel {
 // does and the other does not.
 absl::Status CheckPortPlaces(const CompiledModel& model);
 
+// INVALID_ARGUMENT where a state output names no input, or one of another type.
+absl::Status CheckStates(const CompiledModel& model);
+
 // Limits of an artifact, the same where one is written and where one is read. Those of its commands
 // are in ir/cmd/command.h.
 inline constexpr size_t kMaxPorts = 4096;                       // inputs, and outputs

@@ -24,6 +24,13 @@ std::string OperandText(const Operand& operand) {
 // What the fp16 fields are worth, for the reader.
 std::string Remark(const Command& command) {
   if (const auto* fc = std::get_if<FullyConnectedCommand>(&command.body)) {
+    const WeightForm& form = fc->form;
+    if (form.book_bits > 0) {
+      return absl::StrFormat("  ; weight = book[code of %d bits]", form.book_bits);
+    }
+    if (form.exponent_bits > 0) {
+      return absl::StrFormat("  ; plain 16-bit weights with %d exponent bits", form.exponent_bits);
+    }
     if (!fc->mask.present()) return "  ; plain fp16 weights";
     return absl::StrFormat("  ; weight = %g + code * %g", HalfToFloat(fc->min),
                            HalfToFloat(fc->step));

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/ir/cmd/access.h"
+#include "compiler_core/ir/cmd/raw_forms.h"
 
 namespace npuc {
 namespace {
@@ -211,6 +212,7 @@ class Encoder {
       return absl::InternalError(absl::StrCat("a fully connected layer of n = ", fc.n,
                                               ", k = ", fc.k, " has no encoding"));
     }
+    words[3] = WordOf(fc.form);
     words[5] = uint32_t{fc.k} << 16 | fc.n;
     words[6] = k_blocks << 24 | n_blocks << 16 | (fc.k - 32 * (k_blocks - 1)) << 8 |
                (fc.n - 32 * (n_blocks - 1));
@@ -349,6 +351,7 @@ absl::Status DecodeFullyConnected(const uint32_t* words, FullyConnectedCommand& 
   RETURN_IF_ERROR(DecodeOperand(words[1], "codes", fc.codes));
   RETURN_IF_ERROR(DecodeOperand(words[2], "d", fc.d));
   RETURN_IF_ERROR(DecodeOperand(words[4], "mask", fc.mask));
+  ASSIGN_OR_RETURN(fc.form, ParseWeightForm(words[3], fc.mask.present()));
   fc.n = static_cast<uint16_t>(words[5]);
   fc.k = static_cast<uint16_t>(words[5] >> 16);
   fc.min = static_cast<uint16_t>(words[9]);

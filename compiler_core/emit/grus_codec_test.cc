@@ -163,6 +163,12 @@ Program EveryForm() {
   fc.n = 8160;
   fc.k = 33;
   add({fc, true, false, "", {}});
+  fc.form.exponent_bits = 6;
+  add({fc, true, false, "", {}});
+  fc.form = {.book_bits = 5};
+  fc.mask = At(Slot::kWeight, 2);
+  fc.n = 64;
+  add({fc, true, false, "", {}});
   add({RawCommand{0x43, a, {}, {}, d, {0, 0, 1, 0x02012013, 0x00400013}}, true, false, "", {}});
   add({Row(Kind::kCopy, a, At(Slot::kOutput, 0), 3), true, false, "", {}});
   return p;

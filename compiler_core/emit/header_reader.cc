@@ -430,7 +430,7 @@ class Reader {
       family_ = Family::kFixedPoint;
       family_line_ = cache->second.place.line;
     }
-    // Headers of these two families do not name their core.
+    // Headers of these two cores do not name them.
     model.core = std::string(FirstCoreOf(NpuFamily::kFp16).name);
     if (family_ == Family::kFixedPoint) {
       model.core = std::string(FirstCoreOf(NpuFamily::kFixedPoint).name);
@@ -444,9 +444,10 @@ class Reader {
                absl::StrCat("name a header that npuc wrote, or one for ",
                             FirstCoreOf(NpuFamily::kFp16).name));
       }
-    } else if (!strings_["npu_core"].value.empty()) {
-      family_ = Family::kInteger;
-      model.core = strings_["npu_core"].value;
+    } else if (const std::string& name = strings_["npu_core"].value; !name.empty()) {
+      const CoreSpec* core = FindCore(name);
+      if (core == nullptr || core->limits == nullptr) family_ = Family::kInteger;
+      model.core = name;
     }
     if (family_ != Family::kGrus) model.command_set = CommandSet::kInteger;
     for (auto& [name, parsed] : structs_) {

@@ -1,10 +1,11 @@
-// Any text as a C header or model file: diagnostics or a model, and a model that is written and
-// read again is the same.
+// Any text as a C header, model file or raw file: diagnostics or a model, and a model that is
+// written and read again is the same.
 #include <cstddef>
 #include <cstdint>
 
 #include "compiler_core/base/status.h"
 #include "compiler_core/emit/model_file.h"
+#include "compiler_core/emit/raw_file.h"
 #include "compiler_core/emit/written_test_util.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -17,6 +18,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::StatusOr<npuc::CompiledModel> back =
       npuc::ReadModelFile(file, "fuzz.npuc", diagnostics);
   NPUC_CHECK(back.ok() && npuc::ModelFileBytes(*back) == file);
+  if (npuc::IsRawFile(text)) {
+    for (const auto write : {npuc::WriteRawFile, npuc::WriteRawJson}) {
+      std::string raw;
+      NPUC_CHECK(write(*model, npuc::AppendTo(raw)).ok());
+      const absl::StatusOr<npuc::CompiledModel> again =
+          npuc::ReadRawFile(raw, "fuzz.npu", diagnostics);
+      NPUC_CHECK(again.ok() && npuc::ModelFileBytes(*again) == file);
+    }
+  }
   // Names of a header may collide once keywords are set apart; then writing is refused.
   (void)npuc::HeaderText(*model, diagnostics);
   return 0;

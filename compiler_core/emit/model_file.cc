@@ -16,6 +16,7 @@
 #include "compiler_core/base/digest.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/emit/header_reader.h"
+#include "compiler_core/emit/raw_file.h"
 
 namespace npuc {
 namespace {
@@ -167,22 +168,6 @@ absl::Status TakePorts(Cursor& cursor, CommandSet command_set, std::vector<PortT
   return absl::OkStatus();
 }
 
-absl::Status CheckStates(const CompiledModel& model) {
-  for (const PortTensor& output : model.outputs) {
-    if (output.state_input == -1) continue;
-    if (output.state_input < 0 || static_cast<size_t>(output.state_input) >= model.inputs.size()) {
-      return Invalid(absl::StrCat("output ", Printable(output.name), " feeds input ",
-                                  output.state_input, " of ", model.inputs.size()));
-    }
-    const PortTensor& input = model.inputs[static_cast<size_t>(output.state_input)];
-    if (input.shape != output.shape || input.dtype != output.dtype) {
-      return Invalid(absl::StrCat("state output ", Printable(output.name), " is unlike input ",
-                                  Printable(input.name)));
-    }
-  }
-  return absl::OkStatus();
-}
-
 absl::Status TakeMetadata(absl::string_view bytes, CompiledModel& model) {
   Cursor cursor(bytes);
   for (std::string* text :
@@ -308,6 +293,7 @@ absl::StatusOr<CompiledModel> ReadModelFile(absl::string_view bytes, absl::strin
 absl::StatusOr<CompiledModel> ReadArtifact(absl::string_view bytes, absl::string_view file_name,
                                            Diagnostics& diagnostics) {
   if (absl::StartsWith(bytes, kMagic)) return ReadModelFile(bytes, file_name, diagnostics);
+  if (IsRawFile(bytes)) return ReadRawFile(bytes, file_name, diagnostics);
   return ReadCHeader(bytes, file_name, diagnostics);
 }
 

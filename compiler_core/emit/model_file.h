@@ -28,7 +28,7 @@ absl::Status WriteModelFile(const CompiledModel& model, const ByteSink& sink);
 absl::StatusOr<CompiledModel> ReadModelFile(absl::string_view bytes, absl::string_view file_name,
                                             Diagnostics& diagnostics);
 
-// A model file or a C header, told apart by the first bytes.
+// A model file, a raw file (raw_file.h) or a C header, told apart by the first bytes.
 absl::StatusOr<CompiledModel> ReadArtifact(absl::string_view bytes, absl::string_view file_name,
                                            Diagnostics& diagnostics);
 

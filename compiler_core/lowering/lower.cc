@@ -316,6 +316,7 @@ class Lowerer : public LowerContext {
     whole.mask = part.command.mask;
     whole.min = part.command.min;
     whole.step = part.command.step;
+    whole.form = part.command.form;
     const int64_t block = core_.limits->matrix_block;
     whole.mask_bits = (part.k + block - 1) / block * ((part.n + block - 1) / block) * block * block;
     Convolution pixels;
@@ -347,6 +348,7 @@ class Lowerer : public LowerContext {
     form.compressed = part.mask.present();
     form.min = part.min;
     form.step = part.step;
+    form.weights = part.form;
     form.mask_bits = part.mask_bits;
     RawCommand command = MakeConvolution(form);
     command.a = a;

@@ -9,8 +9,10 @@
 
 #include "absl/status/statusor.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/base/float16.h"
 #include "compiler_core/ir/cmd/command.h"
 #include "compiler_core/ir/graph/graph.h"
+#include "compiler_core/lowering/weights.h"
 #include "compiler_core/target/core_spec.h"
 
 namespace npuc {
@@ -18,6 +20,7 @@ namespace npuc {
 // How one weight is to be stored.
 struct WeightChoice {
   bool compress = false;
+  std::optional<int> bits;    // LEO, compressed: in place of LowerOptions::book_bits
   std::optional<double> min;  // in place of the weight's own range
   std::optional<double> max;
 };
@@ -26,9 +29,12 @@ struct LowerOptions {
   WeightChoice default_choice;                                      // of fully connected weights
   WeightChoice conv_choice;                                         // of convolution weights
   std::map<std::string, WeightChoice, std::less<>> weight_choices;  // by weight node name
-  bool in_place = false;        // CompileOptions::MemoryPlan::kInPlace
-  bool plain_commands = false;  // CompileOptions::MemoryPlan::kCompatible
-  std::string model_name;       // for diagnostics
+  int book_bits = 0;  // LEO: bits of the codes of compressed weights; 0: GRUS's form
+  BookSpacing book_spacing = BookSpacing::kLinear;
+  int exponent_bits = kHalfExponentBits;  // LEO: of weights that are not compressed
+  bool in_place = false;                  // CompileOptions::MemoryPlan::kInPlace
+  bool plain_commands = false;            // CompileOptions::MemoryPlan::kCompatible
+  std::string model_name;                 // for diagnostics
 };
 
 // What became of one weight, for the template, the listings and the report.
@@ -37,15 +43,16 @@ struct WeightRecord {
   std::string name;     // source node of the constant
   std::string used_by;  // source node of its first user
   Shape shape;
-  bool compressed = false;
+  int bits = 16;   // of a stored weight, below 16 where compressed
   double min = 0;  // range in force; the weight's own where not compressed
   double max = 0;
-  double step = 0;           // 0 where not compressed
+  double step = 0;           // mean distance of the values of codes; 0 where not compressed
   double sparsity = 0;       // share of weights that become exactly 0
   double max_abs_error = 0;  // stored value against the float weight
   double rms_error = 0;
   int64_t mask_bytes = 0;
-  int64_t code_bytes = 0;
+  int64_t code_bytes = 0;  // with books
+  bool compressed() const { return bits < 16; }
 };
 
 struct LoweredModel {

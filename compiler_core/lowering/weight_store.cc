@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "compiler_core/base/find_rare.h"
 #include "compiler_core/base/fp16.h"
 #include "compiler_core/base/fp16_span.h"
@@ -20,8 +21,6 @@
 
 namespace npuc {
 namespace {
-
-constexpr float kLargestHalf = 65504.0f;
 
 // Nothing of nothing.
 template <typename T>
@@ -108,36 +107,56 @@ StoringErrors ErrorsOfHalves(absl::Span<const float> values) {
   return sums.Result(zeros, values.size());
 }
 
-// codes: of the values, where the book is usable.
-StoringErrors ErrorsOf(absl::Span<const float> values, const CodeBook& book,
-                       absl::Span<const uint8_t> codes) {
-  if (values.empty()) return {};
-  if (!book.usable()) return ErrorsOfHalves(values);
-  return ErrorsOfCodes(values, book, codes.first(values.size()));
+StoringErrors ErrorsOfFloats(absl::Span<const float> values, absl::Span<const uint16_t> stored,
+                             int exponent_bits) {
+  ErrorSums sums;
+  int64_t zeros = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const float value = Float16ToFloat(stored[i], exponent_bits);
+    zeros += value == 0.0f ? 1 : 0;
+    sums.Add(value, values[i]);
+  }
+  return sums.Result(zeros, values.size());
 }
 
-// The first value out of fp16's range, if there is one.
-std::optional<float> BeyondRange(absl::Span<const float> values) {
-  const auto found =
-      FindRare(values, [](float value) { return !(std::fabs(value) <= kLargestHalf); });
+// "fp16", "16-bit floats with 3 exponent bits".
+std::string FormatName(int exponent_bits) {
+  if (exponent_bits == kHalfExponentBits) return "fp16";
+  return absl::StrCat("16-bit floats with ", exponent_bits, " exponent bits");
+}
+
+// "fp16's +-65504".
+std::string LargestText(int exponent_bits) {
+  if (exponent_bits == kHalfExponentBits) return "fp16's +-65504";
+  return absl::StrCat("the +-", LargestFloat16(exponent_bits), " of ", FormatName(exponent_bits));
+}
+
+// The first value out of the range of floats of so many exponent bits, if there is one.
+std::optional<float> BeyondRange(absl::Span<const float> values, int exponent_bits) {
+  const float largest = LargestFloat16(exponent_bits);
+  const auto found = FindRare(values, [=](float value) { return !(std::fabs(value) <= largest); });
   if (found == values.end()) return std::nullopt;
   return *found;
 }
 
-// How many values other than 0 are nearer to 0 than to any other fp16. A tie goes to 0, which is
-// even.
-int64_t UnderflowsOf(absl::Span<const float> values) {
-  constexpr float kLargestLost = 0x1p-25f;
+// How many values other than 0 are nearer to 0 than to any other float of so many exponent bits. A
+// tie goes to 0, which is even.
+int64_t UnderflowsOf(absl::Span<const float> values, int exponent_bits) {
+  const float largest_lost = SmallestFloat16(exponent_bits) / 2;
   int64_t count = 0;
   for (const float value : values) {
-    count += value != 0.0f && std::fabs(value) <= kLargestLost ? 1 : 0;
+    count += value != 0.0f && std::fabs(value) <= largest_lost ? 1 : 0;
   }
   return count;
 }
 
-float ClampToHalf(float value) { return std::clamp(value, -kLargestHalf, kLargestHalf); }
+void ClampAll(absl::Span<float> values, int exponent_bits) {
+  const float largest = LargestFloat16(exponent_bits);
+  for (float& value : values) value = std::clamp(value, -largest, largest);
+}
 
-// A constant's values, clamped to fp16's range; behind them those of `bias`, if any.
+// A constant's values, clamped to the range of floats of so many exponent bits; behind them those
+// of `bias`, if any.
 struct Values {
   absl::Span<const float> all;  // the constant's own, or `copy`
   std::vector<float> copy;
@@ -145,7 +164,7 @@ struct Values {
   std::optional<float> beyond, bias_beyond;
 };
 
-Values ValuesOf(const Graph& graph, ValueId value, ValueId bias) {
+Values ValuesOf(const Graph& graph, ValueId value, ValueId bias, int exponent_bits) {
   Values values;
   const Tensor& weight = *graph.ConstantOf(value);
   if (weight.dtype() == DType::kFloat32) {
@@ -155,16 +174,15 @@ Values ValuesOf(const Graph& graph, ValueId value, ValueId bias) {
     values.all = values.copy;
   }
   values.weight_count = values.all.size();
-  values.beyond = BeyondRange(values.all);
+  values.beyond = BeyondRange(values.all, exponent_bits);
   std::vector<float> biases;
   if (bias.valid()) biases = graph.ConstantOf(bias)->ToFloats();
-  values.bias_beyond = BeyondRange(biases);
+  values.bias_beyond = BeyondRange(biases, exponent_bits);
   const bool is_beyond = values.beyond.has_value() || values.bias_beyond.has_value();
   if (!is_beyond && biases.empty()) return values;
   if (values.copy.empty()) values.copy.assign(values.all.begin(), values.all.end());
   values.copy.insert(values.copy.end(), biases.begin(), biases.end());
-  if (is_beyond)
-    std::transform(values.copy.begin(), values.copy.end(), values.copy.begin(), ClampToHalf);
+  if (is_beyond) ClampAll(absl::MakeSpan(values.copy), exponent_bits);
   values.all = values.copy;
   return values;
 }
@@ -273,35 +291,39 @@ Operand WeightStore::Place(absl::Span<const uint8_t> bytes, const std::string& n
   return {BufferId(static_cast<int32_t>(program_->buffers.size() - 1)), 0};
 }
 
-void WeightStore::WarnOutOfRange(std::optional<float> beyond, const std::string& node) {
+void WeightStore::WarnOutOfRange(std::optional<float> beyond, const std::string& node,
+                                 int exponent_bits) {
   if (!beyond.has_value()) return;
   diagnostics_->Add({.kind = DiagnosticKind::kConstantBeyondFp16,
-                     .message = absl::StrCat("constant holds ", *beyond,
-                                             ", beyond fp16's +-65504; it was clamped"),
+                     .message = absl::StrCat("constant holds ", *beyond, ", beyond ",
+                                             LargestText(exponent_bits), "; it was clamped"),
                      .file = options_->model_name,
                      .node = node,
                      .fix = "scale the weights, or use a smaller masking constant"});
 }
 
-void WeightStore::WarnUnderflow(int64_t underflows, size_t count, const std::string& node) {
+void WeightStore::WarnUnderflow(int64_t underflows, size_t count, const std::string& node,
+                                int exponent_bits) {
   if (underflows == 0 || !underflow_warned_.insert(node).second) return;
-  diagnostics_->Add({.kind = DiagnosticKind::kConstantBelowFp16,
-                     .message = absl::StrCat(underflows, " of ", count,
-                                             " values of the constant are too small for fp16, "
-                                             "whose smallest is 5.96e-08; they are stored as 0"),
-                     .file = options_->model_name,
-                     .node = node,
-                     .fix = "scale the weights up and what follows down, or set them to 0"});
+  diagnostics_->Add(
+      {.kind = DiagnosticKind::kConstantBelowFp16,
+       .message = absl::StrCat(
+           underflows, " of ", count, " values of the constant are too small for ",
+           FormatName(exponent_bits), ", whose smallest is ",
+           absl::StrFormat("%.3g", SmallestFloat16(exponent_bits)), "; they are stored as 0"),
+       .file = options_->model_name,
+       .node = node,
+       .fix = "scale the weights up and what follows down, or set them to 0"});
 }
 
 Operand WeightStore::Constant(absl::Span<const float> values, const std::string& node) {
-  const std::optional<float> beyond = BeyondRange(values);
-  WarnOutOfRange(beyond, node);
-  WarnUnderflow(UnderflowsOf(values), values.size(), node);
+  const std::optional<float> beyond = BeyondRange(values, kHalfExponentBits);
+  WarnOutOfRange(beyond, node, kHalfExponentBits);
+  WarnUnderflow(UnderflowsOf(values, kHalfExponentBits), values.size(), node, kHalfExponentBits);
   std::vector<float> clamped;
   if (beyond.has_value()) {
-    clamped.resize(values.size());
-    std::transform(values.begin(), values.end(), clamped.begin(), ClampToHalf);
+    clamped.assign(values.begin(), values.end());
+    ClampAll(absl::MakeSpan(clamped), kHalfExponentBits);
     values = clamped;
   }
   static_assert(std::endian::native == std::endian::little, "halves are stored as they are");
@@ -317,22 +339,26 @@ Operand WeightStore::Constant(absl::Span<const float> values, const std::string&
 
 WeightStore::CodedWeight WeightStore::Code(const Graph& graph, ValueId value, ValueId bias,
                                            bool is_convolution) const {
-  const Values values = ValuesOf(graph, value, bias);
+  const auto it = options_->weight_choices.find(graph.def(value).source.name);
+  const WeightChoice& choice = it != options_->weight_choices.end() ? it->second
+                               : is_convolution                     ? options_->conv_choice
+                                                                    : options_->default_choice;
   CodedWeight coded;
+  coded.exponent_bits = choice.compress ? kHalfExponentBits : options_->exponent_bits;
+  const Values values = ValuesOf(graph, value, bias, coded.exponent_bits);
   coded.beyond = values.beyond;
   coded.bias_beyond = values.bias_beyond;
   const Extremes extremes = ExtremesOf(values.all);
   coded.min = extremes.low;
   coded.max = extremes.high;
-  const auto it = options_->weight_choices.find(graph.def(value).source.name);
-  const WeightChoice& choice = it != options_->weight_choices.end() ? it->second
-                               : is_convolution                     ? options_->conv_choice
-                                                                    : options_->default_choice;
   CodeBook& book = coded.stored.book;
   if (choice.compress) {
     coded.min = choice.min.value_or(coded.min);
     coded.max = choice.max.value_or(coded.max);
-    book = MakeCodeBook(coded.min, coded.max);
+    book = options_->book_bits == 0
+               ? MakeCodeBook(coded.min, coded.max)
+               : MakeValueBook(options_->book_spacing, choice.bits.value_or(options_->book_bits),
+                               coded.min, coded.max);
     coded.is_refused = !book.usable();
     if (coded.is_refused) book = {};
   }
@@ -340,18 +366,43 @@ WeightStore::CodedWeight WeightStore::Code(const Graph& graph, ValueId value, Va
   return coded;
 }
 
+WeightForm WeightStore::FormOf(const CodeBook& book) const {
+  WeightForm form;
+  if (book.usable()) {
+    form.book_bits = static_cast<uint8_t>(book.values.empty() ? 0 : book.bits());
+  } else if (options_->exponent_bits != kHalfExponentBits) {
+    form.exponent_bits = static_cast<uint8_t>(options_->exponent_bits);
+  }
+  return form;
+}
+
 void WeightStore::StoreAndMeasure(absl::Span<const float> values, size_t weight_count,
-                                  CodedWeight& coded) {
+                                  CodedWeight& coded) const {
   StoredWeight& stored = coded.stored;
   stored.codes.clear();
   stored.halves.clear();
+  const absl::Span<const float> weights = values.first(weight_count);
+  StoringErrors errors;
   if (stored.book.usable()) {
     stored.codes = EncodeWeights(stored.book, values);
+    if (!weights.empty()) {
+      errors = ErrorsOfCodes(weights, stored.book,
+                             absl::MakeConstSpan(stored.codes).first(weight_count));
+    }
   } else {
-    stored.halves = FloatsToHalves(values);
-    coded.underflows = UnderflowsOf(values);
+    // A weight that has no book is stored as the uncompressed ones are.
+    coded.exponent_bits = options_->exponent_bits;
+    coded.underflows = UnderflowsOf(values, coded.exponent_bits);
+    if (coded.exponent_bits == kHalfExponentBits) {
+      stored.halves = FloatsToHalves(values);
+      if (!weights.empty()) errors = ErrorsOfHalves(weights);
+    } else {
+      for (const float value : values) {
+        stored.halves.push_back(FloatToFloat16(value, coded.exponent_bits));
+      }
+      if (!weights.empty()) errors = ErrorsOfFloats(weights, stored.halves, coded.exponent_bits);
+    }
   }
-  const StoringErrors errors = ErrorsOf(values.first(weight_count), stored.book, stored.codes);
   coded.max_abs_error = errors.max_abs;
   coded.rms_error = errors.rms;
   coded.sparsity = errors.sparsity;
@@ -363,13 +414,15 @@ const WeightStore::CodedWeight& WeightStore::CodedOf(const Graph& graph, ValueId
   CodedWeight& coded = it->second;
   if (inserted) coded = Code(graph, value, bias, is_convolution);
   const std::string& name = graph.def(value).source.name;
-  WarnOutOfRange(coded.beyond, name);
+  WarnOutOfRange(coded.beyond, name, coded.exponent_bits);
   if (coded.underflows > 0) {
     const int64_t biases = bias.valid() ? graph.type(bias).element_count() : 0;
     WarnUnderflow(coded.underflows, static_cast<size_t>(graph.type(value).element_count() + biases),
-                  name);
+                  name, coded.exponent_bits);
   }
-  if (bias.valid()) WarnOutOfRange(coded.bias_beyond, graph.def(bias).source.name);
+  if (bias.valid()) {
+    WarnOutOfRange(coded.bias_beyond, graph.def(bias).source.name, coded.exponent_bits);
+  }
   if (coded.is_refused) {
     diagnostics_->Add(
         {.kind = DiagnosticKind::kWeightNotCompressible,
@@ -397,7 +450,7 @@ WeightStore::Placed WeightStore::PlaceMatrix(const StoredWeight& weight, const E
     return encode_matrix(WeightMatrix<T>{part.values(), cut.rows, cut.columns, extents.taps, bias});
   };
   const int64_t block = limits_->matrix_block;
-  const EncodedMatrix encoded =
+  EncodedMatrix encoded =
       weight.book.usable() ? encode(weight.codes,
                                     [&](const WeightMatrix<uint8_t>& matrix) {
                                       return CompressMatrix(matrix, weight.book.zero_code, block);
@@ -405,6 +458,7 @@ WeightStore::Placed WeightStore::PlaceMatrix(const StoredWeight& weight, const E
                            : encode(weight.halves, [&](const WeightMatrix<uint16_t>& matrix) {
                                return PlainMatrix(matrix, block);
                              });
+  if (!weight.book.values.empty()) encoded.codes = WithBook(weight.book, encoded);
   Placed placed;
   if (!encoded.mask.empty()) placed.mask = Place(encoded.mask, record.name);
   placed.codes = Place(encoded.codes, record.name);
@@ -440,8 +494,7 @@ void WeightStore::CutIntoParts(const StoredWeight& weight, const Extents& extent
       part.command.codes = placed.codes;
       part.command.k = static_cast<uint16_t>(part.k);
       part.command.n = static_cast<uint16_t>(part.n);
-      part.command.min = book.usable() ? book.min : 0;
-      part.command.step = book.step;
+      SetCoding(book, part.command);
       parts.push_back(part);
     }
   }
@@ -466,7 +519,7 @@ WeightRecord& WeightStore::RecordOf(const Graph& graph, ValueId value, const std
   record.min = coded.min;
   record.max = coded.max;
   const CodeBook& book = coded.stored.book;
-  if (book.usable() || coded.is_refused) record.compressed = book.usable();
+  if (book.usable() || coded.is_refused) record.bits = book.usable() ? book.bits() : 16;
   if (book.usable()) record.step = HalfToFloat(book.step);
   return record;
 }
@@ -509,8 +562,7 @@ void WeightStore::CutColumns(const StoredWeight& whole, const Extents& extents, 
     const Placed placed = PlaceMatrix(whole, extents, {0, extents.k, at, part.columns}, record);
     part.mask = placed.mask;
     part.codes = placed.codes;
-    part.min = book.usable() ? book.min : 0;
-    part.step = book.step;
+    SetCoding(book, part);
     part.has_bias = has_bias;
     part.mask_bits = placed.mask_bytes * 8;
     parts.push_back(part);
@@ -541,10 +593,10 @@ const std::vector<WeightStore::ConvolutionPart>& WeightStore::Convolution(
        .fix = "use a smaller kernel or fewer input channels"});
   CodedWeight plain = coded;
   plain.stored.book = {};
-  const Values values = ValuesOf(graph, value, bias);
+  const Values values = ValuesOf(graph, value, bias, options_->exponent_bits);
   StoreAndMeasure(values.all, values.weight_count, plain);
   WeightRecord& record = RecordOf(graph, value, user, plain);
-  record.compressed = false;
+  record.bits = 16;
   record.step = 0;
   CutColumns(plain.stored, extents, first, columns, record, it->second);
   return it->second;

@@ -31,7 +31,7 @@ class WeightStore {
   struct Part {
     int64_t k_first = 0, k = 0;
     int64_t n_first = 0, n = 0;
-    FullyConnectedCommand command;  // codes, mask, n, k, min and step are set
+    FullyConnectedCommand command;  // codes, mask, n, k, min, step and form are set
   };
   // The weight of the constant `value` of `graph`, [k,n], or [n,k] where transposed, cut into parts
   // that fit the unit: all of n for the first part of k, and so on.
@@ -43,6 +43,7 @@ class WeightStore {
     int64_t first = 0, columns = 0;  // output channels
     Operand codes, mask;
     uint16_t min = 0, step = 0;
+    WeightForm form;
     int64_t mask_bits = 0;
     bool has_bias = false;
   };
@@ -61,7 +62,7 @@ class WeightStore {
   struct StoredWeight {
     CodeBook book;
     std::vector<uint8_t> codes;
-    std::vector<uint16_t> halves;
+    std::vector<uint16_t> halves;  // of LowerOptions::exponent_bits
   };
   // How its user sees it: rows [taps * k, n], and behind them the bias's n values, if any.
   struct Extents {
@@ -84,6 +85,7 @@ class WeightStore {
   struct CodedWeight {
     StoredWeight stored;
     double min = 0, max = 0;                   // the range in force
+    int exponent_bits = kHalfExponentBits;     // of the floats that bound the values
     bool is_refused = false;                   // asked to be compressed, and has no code book
     std::optional<float> beyond, bias_beyond;  // a value out of fp16's range, if there is one
     int64_t underflows = 0;                    // values, the bias's too, that fp16 makes 0
@@ -91,16 +93,26 @@ class WeightStore {
   };
   // bias: not valid where there is none. is_convolution: whose default choice holds.
   CodedWeight Code(const Graph& graph, ValueId value, ValueId bias, bool is_convolution) const;
-  static void StoreAndMeasure(absl::Span<const float> values, size_t weight_count,
-                              CodedWeight& coded);
+  void StoreAndMeasure(absl::Span<const float> values, size_t weight_count,
+                       CodedWeight& coded) const;
+  WeightForm FormOf(const CodeBook& book) const;
+  // Sets what a command, or a part that becomes one, says of how its weights are coded.
+  template <typename Coded>
+  void SetCoding(const CodeBook& book, Coded& coded) const {
+    coded.form = FormOf(book);
+    if (!book.usable() || coded.form.book_bits > 0) return;
+    coded.min = book.min;
+    coded.step = book.step;
+  }
   // The same, made at most once, with its warnings.
   const CodedWeight& CodedOf(const Graph& graph, ValueId value, ValueId bias, bool is_convolution);
   // The record of a weight, new or, where other columns of it were used before, the old one.
   WeightRecord& RecordOf(const Graph& graph, ValueId value, const std::string& user,
                          const CodedWeight& coded);
-  void WarnOutOfRange(std::optional<float> beyond, const std::string& node);
+  // exponent_bits: of the floats that the constant is stored in.
+  void WarnOutOfRange(std::optional<float> beyond, const std::string& node, int exponent_bits);
   // Once a node.
-  void WarnUnderflow(int64_t underflows, size_t count, const std::string& node);
+  void WarnUnderflow(int64_t underflows, size_t count, const std::string& node, int exponent_bits);
   void CutColumns(const StoredWeight& whole, const Extents& extents, int64_t first, int64_t columns,
                   WeightRecord& record, std::vector<ConvolutionPart>& parts);
   void CutIntoParts(const StoredWeight& weight, const Extents& extents, WeightRecord& record,

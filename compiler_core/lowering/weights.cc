@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <numbers>
 
 #include "compiler_core/base/fp16.h"
 #include "compiler_core/base/fp16_span.h"
@@ -89,21 +90,97 @@ size_t EncodeByRegister(float, float, absl::Span<const float>, absl::Span<uint8_
 
 }  // namespace
 
-CodeBook MakeCodeBook(double min, double max) {
+namespace {
+
+// Codes 0 to last_code, evenly over the range.
+CodeBook EvenBook(double min, double max, int last_code) {
   min = std::min(min, 0.0);
   max = std::max(max, 0.0);
-  const double step = (max - min) / 255.0;
+  const double step = (max - min) / last_code;
   CodeBook book;
   if (!(step > 0.0) || !std::isfinite(step)) return book;
   const double zero_point = std::round(-min / step);
   book.min = FloatToHalf(static_cast<float>(-zero_point * step));
   book.step = FloatToHalf(static_cast<float>(step));
   if ((book.step & 0x7c00) == 0x7c00 || (book.min & 0x7c00) == 0x7c00) book.step = 0;
+  return book;
+}
+
+double NormalProbability(double x) { return std::erfc(-x / std::numbers::sqrt2) / 2; }
+
+// The x below which a standard normal value lies with probability p, 0 < p < 1.
+double NormalQuantile(double p) {
+  double low = -10;
+  double high = 10;
+  for (int i = 0; i < 60; ++i) {
+    const double middle = (low + high) / 2;
+    (NormalProbability(middle) < p ? low : high) = middle;
+  }
+  return (low + high) / 2;
+}
+
+// 2^bits - 1 values from min to max, equally probable in a normal distribution that ends at kEnd of
+// its standard deviations, and 0. Levels are best as dense as the cube root of what they stand for
+// (Panter and Dite, 1951), which of normal weights is a normal distribution of sqrt(3) times the
+// width: weights whose range is +-3.5 standard deviations, as of some thousand, end there.
+std::vector<uint16_t> GaussianValues(int bits, double min, double max) {
+  constexpr double kEnd = 2;
+  const int count = (1 << bits) - 1;
+  const double first = NormalProbability(-kEnd);
+  std::vector<float> values = {0.0f};
+  for (int i = 0; i < count; ++i) {
+    const double at = NormalQuantile(first + i * (1 - 2 * first) / (count - 1)) / kEnd;  // -1 to 1
+    values.push_back(RoundToHalf(static_cast<float>((min + max) / 2 + at * (max - min) / 2)));
+  }
+  std::sort(values.begin(), values.end());
+  return FloatsToHalves(values);
+}
+
+uint8_t NearestCode(absl::Span<const uint16_t> values, float weight) {
+  if (std::isnan(weight)) return 0;
+  const auto* const above =
+      std::lower_bound(values.begin(), values.end(), weight,
+                       [](uint16_t value, float at) { return HalfToFloat(value) < at; });
+  if (above == values.begin()) return 0;
+  const size_t code = static_cast<size_t>(above - values.begin());
+  if (above == values.end()) return static_cast<uint8_t>(code - 1);
+  const double from_below = double{weight} - HalfToFloat(values[code - 1]);
+  const double to_above = double{HalfToFloat(*above)} - weight;
+  return static_cast<uint8_t>(from_below <= to_above ? code - 1 : code);
+}
+
+}  // namespace
+
+CodeBook MakeCodeBook(double min, double max) {
+  CodeBook book = EvenBook(min, max, 255);
   if (book.usable()) book.zero_code = EncodeWeight(book, 0.0f);
   return book;
 }
 
+CodeBook MakeValueBook(BookSpacing spacing, int bits, double min, double max) {
+  const int last_code = (1 << bits) - 1;
+  CodeBook book = EvenBook(min, max, last_code);
+  if (!book.usable()) return book;
+  if (spacing == BookSpacing::kGaussian) {
+    book.values = GaussianValues(bits, std::min(min, 0.0), std::max(max, 0.0));
+  } else {
+    for (int code = 0; code <= last_code; ++code) {
+      const float offset = RoundToHalf(static_cast<float>(code) * HalfToFloat(book.step));
+      book.values.push_back(FloatToHalf(HalfToFloat(book.min) + offset));
+    }
+    // The value nearest to 0, which rounding may have left beside it.
+    const auto zero =
+        std::min_element(book.values.begin(), book.values.end(), [](uint16_t a, uint16_t b) {
+          return std::fabs(HalfToFloat(a)) < std::fabs(HalfToFloat(b));
+        });
+    *zero = 0;
+  }
+  book.zero_code = NearestCode(book.values, 0.0f);
+  return book;
+}
+
 uint8_t EncodeWeight(const CodeBook& book, float weight) {
+  if (!book.values.empty()) return NearestCode(book.values, weight);
   const float difference = RoundToHalf(RoundToHalf(weight) - HalfToFloat(book.min));
   const float quotient = RoundToHalf(difference / HalfToFloat(book.step));
   const float code = std::floor(RoundToHalf(quotient + 0.5f));
@@ -112,6 +189,12 @@ uint8_t EncodeWeight(const CodeBook& book, float weight) {
 }
 
 std::vector<uint8_t> EncodeWeights(const CodeBook& book, absl::Span<const float> weights) {
+  if (!book.values.empty()) {
+    std::vector<uint8_t> codes(weights.size());
+    std::transform(weights.begin(), weights.end(), codes.begin(),
+                   [&](float weight) { return NearestCode(book.values, weight); });
+    return codes;
+  }
   const float min = HalfToFloat(book.min);
   const float step = HalfToFloat(book.step);
   std::vector<uint8_t> codes(weights.size());
@@ -141,6 +224,9 @@ std::vector<uint8_t> EncodeWeights(const CodeBook& book, absl::Span<const float>
 }
 
 float DecodeWeight(const CodeBook& book, uint8_t code) {
+  if (!book.values.empty()) {
+    return code < book.values.size() ? HalfToFloat(book.values[code]) : 0.0f;
+  }
   if (code == book.zero_code) return 0.0f;
   const float offset = RoundToHalf(static_cast<float>(code) * HalfToFloat(book.step));
   return RoundToHalf(HalfToFloat(book.min) + offset);
@@ -181,6 +267,28 @@ EncodedMatrix CompressMatrix(const WeightMatrix<uint8_t>& matrix, uint8_t zero_c
   if (count % 2 != 0) encoded.codes[count++] = 0;
   encoded.codes.resize(count);
   return encoded;
+}
+
+std::vector<uint8_t> WithBook(const CodeBook& book, const EncodedMatrix& encoded) {
+  std::vector<uint8_t> bytes;
+  for (const uint16_t value : book.values) {
+    bytes.push_back(static_cast<uint8_t>(value & 0xff));
+    bytes.push_back(static_cast<uint8_t>(value >> 8));
+  }
+  int64_t count = 0;
+  for (const uint8_t byte : encoded.mask) count += std::popcount(byte);
+  uint32_t pending = 0;  // its last `pending_bits` bits are not stored yet
+  int pending_bits = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    pending = pending << book.bits() | encoded.codes[static_cast<size_t>(i)];
+    pending_bits += book.bits();
+    if (pending_bits < 8) continue;
+    pending_bits -= 8;
+    bytes.push_back(static_cast<uint8_t>(pending >> pending_bits));
+  }
+  if (pending_bits > 0) bytes.push_back(static_cast<uint8_t>(pending << (8 - pending_bits)));
+  if (bytes.size() % 2 != 0) bytes.push_back(0);
+  return bytes;
 }
 
 EncodedMatrix PlainMatrix(const WeightMatrix<uint16_t>& matrix, int64_t block) {

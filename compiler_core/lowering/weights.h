@@ -1,6 +1,7 @@
 #ifndef NPUC_COMPILER_CORE_LOWERING_WEIGHTS_H_
 #define NPUC_COMPILER_CORE_LOWERING_WEIGHTS_H_
 
+#include <bit>
 #include <cstdint>
 #include <vector>
 
@@ -24,18 +25,27 @@ struct WeightMatrix {
   absl::Span<const Stored> bias = {};  // of a convolution: empty, or n values
 };
 
-// How a weight's values become 8-bit codes: value = min + code * step, all in fp16.
+// How a weight's values become codes. GRUS: 8 bits, value = min + code * step, all in fp16. LEO: 4
+// to 8 bits, which pick one of `values`.
 struct CodeBook {
   uint16_t min = 0;   // fp16
   uint16_t step = 0;  // fp16; 0: the weight cannot be compressed (no spread, or not finite)
   uint8_t zero_code = 0;
+  std::vector<uint16_t> values;  // fp16, in ascending order, 2^bits with 0 among them; GRUS: empty
   bool usable() const { return step != 0; }
+  int bits() const { return values.empty() ? 8 : std::countr_zero(values.size()); }
 };
 
 // The code book for the range [min, max], which is widened to hold 0: a masked-out weight means 0,
 // so 0 must have a code of its own.
 CodeBook MakeCodeBook(double min, double max);
-// q = clamp(floor(fp16(fp16(fp16(w) - min) / step) + 0.5), 0, 255)
+// Spacing of the values of a book over the range [min, max], widened to hold 0 (ISA.md, "LEO").
+inline constexpr int kLeastBookBits = 4;
+inline constexpr int kMostBookBits = 8;
+enum class BookSpacing : uint8_t { kLinear, kGaussian };
+CodeBook MakeValueBook(BookSpacing spacing, int bits, double min, double max);
+// Without `values`: q = clamp(floor(fp16(fp16(fp16(w) - min) / step) + 0.5), 0, 255)
+// With: the code of the nearest value, of two the lesser; 0 for NaN.
 uint8_t EncodeWeight(const CodeBook& book, float weight);
 std::vector<uint8_t> EncodeWeights(const CodeBook& book, absl::Span<const float> weights);
 // What the unit makes of a code: 0 for the zero code, else fp16(min + fp16(code * step)).
@@ -52,6 +62,9 @@ struct EncodedMatrix {
 // more, the bias of its columns. Codes: one byte for each set mask bit, in mask order, padded with
 // 0 to an even length. `block` is a multiple of 8.
 EncodedMatrix CompressMatrix(const WeightMatrix<uint8_t>& matrix, uint8_t zero_code, int64_t block);
+// The bytes that a command with a book reads: the book's values, then the codes of the set mask
+// bits, bits() each, the most significant bit first; even length.
+std::vector<uint8_t> WithBook(const CodeBook& book, const EncodedMatrix& encoded);
 // Uncompressed: fp16 weights in the order of the mask bits, without padding (our choice where the
 // public record is silent; ISA.md).
 EncodedMatrix PlainMatrix(const WeightMatrix<uint16_t>& matrix, int64_t block);

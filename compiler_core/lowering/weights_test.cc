@@ -46,6 +46,104 @@ TEST(CodeBook, WithoutSpreadOrFp16RangeIsUnusable) {
 }
 
 // The codes of many are those of each; sizes that are no multiple of a register or a chunk.
+// LEO's books: 2^bits values in order, 0 among them, each weight at the nearest.
+TEST(ValueBook, HoldsZeroAndTheRange) {
+  for (const BookSpacing spacing : {BookSpacing::kLinear, BookSpacing::kGaussian}) {
+    for (int bits = kLeastBookBits; bits <= kMostBookBits; ++bits) {
+      for (const auto& [min, max] : {std::pair(-1.0, 1.55),
+                                     {-0.3, 0.3},
+                                     {0.0, 2.0},
+                                     {-2.0, -1.0},
+                                     {0.5, 1.0},
+                                     {-1e-3, 1e-5}}) {
+        const CodeBook book = MakeValueBook(spacing, bits, min, max);
+        ASSERT_TRUE(book.usable());
+        EXPECT_EQ(book.bits(), bits);
+        ASSERT_EQ(book.values.size(), size_t{1} << bits);
+        EXPECT_EQ(DecodeWeight(book, book.zero_code), 0.0f);
+        EXPECT_EQ(EncodeWeight(book, 0.0f), book.zero_code);
+        for (size_t i = 1; i < book.values.size(); ++i) {
+          EXPECT_LE(HalfToFloat(book.values[i - 1]), HalfToFloat(book.values[i]));
+        }
+        const double step = (std::max(max, 0.0) - std::min(min, 0.0)) / ((1 << bits) - 1);
+        // LINEAR: half a step moves 0 onto a value, and fp16 rounds the step that is counted in.
+        const double counted = step / 2 + (1 << bits) * std::max(0x1p-25, step * 0x1p-11);
+        const double ends = 0x1p-11 * std::max(std::fabs(min), std::fabs(max)) +
+                            (spacing == BookSpacing::kLinear ? counted : 0);
+        EXPECT_NEAR(HalfToFloat(book.values.front()), std::min(min, 0.0), ends);
+        EXPECT_NEAR(HalfToFloat(book.values.back()), std::max(max, 0.0), ends);
+      }
+    }
+  }
+  EXPECT_FALSE(MakeValueBook(BookSpacing::kGaussian, 4, 0, 0).usable());
+  EXPECT_FALSE(MakeValueBook(BookSpacing::kLinear, 4, -1e9, 1e9).usable());
+}
+
+TEST(ValueBook, LinearOfEightBitsIsGrussCode) {
+  const CodeBook grus = MakeCodeBook(-1.0, 1.55);
+  const CodeBook book = MakeValueBook(BookSpacing::kLinear, 8, -1.0, 1.55);
+  EXPECT_EQ(book.zero_code, grus.zero_code);
+  for (int code = 0; code < 256; ++code) {
+    EXPECT_EQ(DecodeWeight(book, static_cast<uint8_t>(code)),
+              DecodeWeight(grus, static_cast<uint8_t>(code)));
+  }
+}
+
+// The quantiles of ISA.md, by scipy.stats.norm.ppf.
+TEST(ValueBook, GaussianFollowsTheQuantiles) {
+  const CodeBook book = MakeValueBook(BookSpacing::kGaussian, 4, -1.0, 1.0);
+  const double kQuantiles[] = {1.0000000, 0.6675290, 0.4990669, 0.3739076,
+                               0.2687454, 0.1743691, 0.0858694, 0};
+  for (size_t i = 0; i < 8; ++i) {
+    EXPECT_NEAR(HalfToFloat(book.values[15 - i]), kQuantiles[i], 0x1p-11) << i;
+    EXPECT_NEAR(HalfToFloat(book.values[i]), -kQuantiles[i], 0x1p-11) << i;
+  }
+}
+
+double RmsError(const CodeBook& book, absl::Span<const float> values) {
+  double squares = 0;
+  const std::vector<uint8_t> codes = EncodeWeights(book, values);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const double error = DecodeWeight(book, codes[i]) - values[i];
+    squares += error * error;
+    for (const uint16_t other : book.values) {  // none is nearer
+      EXPECT_GE(std::fabs(HalfToFloat(other) - values[i]), std::fabs(error) * (1 - 1e-6));
+    }
+  }
+  return std::sqrt(squares / static_cast<double>(values.size()));
+}
+
+TEST(ValueBook, GaussianIsNearerWhereWeightsAreNormal) {
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal(0.0f, 0.2f);
+  std::vector<float> values(4000);
+  for (float& value : values) value = normal(random);
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  double before = 1;
+  for (int bits = kLeastBookBits; bits <= kMostBookBits; ++bits) {
+    const double linear =
+        RmsError(MakeValueBook(BookSpacing::kLinear, bits, *least, *most), values);
+    const double gaussian =
+        RmsError(MakeValueBook(BookSpacing::kGaussian, bits, *least, *most), values);
+    EXPECT_LT(gaussian, linear) << bits;
+    EXPECT_LT(linear, 0.65 * before) << bits;  // a bit more halves the step
+    before = linear;
+  }
+}
+
+TEST(WithBook, PacksTheCodesOfTheMask) {
+  CodeBook book = MakeValueBook(BookSpacing::kLinear, 5, -1.0, 1.0);
+  const std::vector<uint8_t> values = {1, 2, 31, book.zero_code, 4};
+  const EncodedMatrix encoded = CompressMatrix({values, 1, 5}, book.zero_code, 32);
+  const std::vector<uint8_t> bytes = WithBook(book, encoded);
+  ASSERT_EQ(bytes.size(), 2u * 32 + 4);  // 20 bits of codes, to a pair of bytes
+  EXPECT_EQ(bytes[2 * 31] | bytes[2 * 31 + 1] << 8, book.values[31]);
+  EXPECT_EQ(bytes[64], 0b00001'000);
+  EXPECT_EQ(bytes[65], 0b10'11111'0);
+  EXPECT_EQ(bytes[66], 0b0100'0000);
+  EXPECT_EQ(bytes[67], 0);
+}
+
 TEST(EncodeWeights, GivesTheCodeOfEach) {
   std::mt19937 rng(11);
   std::uniform_real_distribution<float> uniform(-1.5f, 2.0f);

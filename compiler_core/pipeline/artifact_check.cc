@@ -7,16 +7,19 @@
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/emit/header_reader.h"
 #include "compiler_core/emit/model_file.h"
+#include "compiler_core/emit/raw_file.h"
 
 namespace npuc {
 namespace {
 
-// A header of the integer cores: the header reader knows the vendor's form, and firmware alone
-// reads this one. Its last line is the writer's last, so a cut one shows; NAME.npuc beside it holds
-// the same model and is read whole.
+// A header of the integer cores, which has no npu_unit: the header reader knows the vendor's form,
+// and firmware alone reads this one. Its last line is the writer's last, so a cut one shows;
+// NAME.npuc beside it holds the same model and is read whole.
 bool IsIntegerHeader(absl::string_view bytes) {
   constexpr size_t kHead = 2048;
-  return absl::StrContains(bytes.substr(0, kHead), "\nconst char *npu_core = \"");
+  const absl::string_view head = bytes.substr(0, kHead);
+  return absl::StrContains(head, "\nconst char *npu_core = \"") &&
+         !absl::StrContains(head, "\nconst char *npu_unit = \"");
 }
 
 absl::Status CheckIntegerHeader(absl::string_view bytes) {
@@ -32,6 +35,7 @@ absl::Status CheckArtifact(absl::string_view name, absl::string_view output_file
   absl::Status status;
   if (name == output_file) {
     status = IsIntegerHeader(bytes) ? CheckIntegerHeader(bytes)
+             : IsRawFile(bytes)     ? ReadRawFile(bytes, name, diagnostics).status()
                                     : ReadCHeader(bytes, name, diagnostics).status();
   } else if (absl::EndsWith(name, ".npuc")) {
     status = ReadModelFile(bytes, name, diagnostics).status();

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "compiler_core/emit/model_file.h"
+#include "compiler_core/emit/raw_file.h"
 #include "compiler_core/emit/written_test_util.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -53,6 +53,26 @@ TEST(CheckArtifact, ModelFileAndHeader) {
   EXPECT_FALSE(IsGood("net.h", ""));
   EXPECT_FALSE(IsGood("net.h", "int main() {}"));
   EXPECT_FALSE(IsGood("net.h", file));
+}
+
+TEST(CheckArtifact, FilesOfLeo) {
+  CompiledModel model;
+  model.version = "1.0";
+  model.npu_unit = "NPU32";
+  model.core = "LEO";
+  model.inputs = {{"x", {1, 2}, DType::kFloat16, 0, -1}};
+  model.outputs = {{"y", {1, 2}, DType::kFloat16, 0, -1}};
+  model.cmd_content = {1, 2, 3, 4};
+  model.data_bytes = 8;
+  std::string raw;
+  std::string json;
+  ASSERT_TRUE(WriteRawFile(model, AppendTo(raw)).ok());
+  ASSERT_TRUE(WriteRawJson(model, AppendTo(json)).ok());
+  Diagnostics diagnostics;
+  for (const std::string& bytes : {raw, json, *HeaderText(model, diagnostics)}) {
+    EXPECT_TRUE(IsGood("net.h", bytes)) << CheckArtifact("net.h", "net.h", bytes);
+    EXPECT_FALSE(IsGood("net.h", bytes.substr(0, bytes.size() / 2)));
+  }
 }
 
 TEST(CheckArtifact, HeaderOfAnIntegerCore) {

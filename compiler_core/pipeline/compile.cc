@@ -33,10 +33,9 @@ std::string FirstLogLine(const CompileRequest& request) {
 
 absl::Status CheckRequest(const CompileRequest& request, const CoreSpec* core,
                           Diagnostics& diagnostics) {
-  if (core == nullptr || (core->limits == nullptr && core->integer == nullptr)) {
+  if (core == nullptr) {
     diagnostics.Add({.kind = DiagnosticKind::kNotLowerable,
-                     .message = absl::StrCat("no command encoding is known for core ",
-                                             Printable(request.options.core)),
+                     .message = absl::StrCat("there is no core ", Printable(request.options.core)),
                      .fix = "set CORENAME: GRUS, or an integer core such as X2_1204"});
   }
   return diagnostics.ToStatus();

@@ -14,6 +14,7 @@
 #include "compiler_core/config/config.h"
 #include "compiler_core/emit/header_writer.h"
 #include "compiler_core/emit/model_file.h"
+#include "compiler_core/emit/raw_file.h"
 #include "compiler_core/pipeline/file_limits.h"
 #include "compiler_core/quant/opt_template.h"
 #include "compiler_core/quant/statistics.h"
@@ -97,9 +98,17 @@ absl::Status Emit(const CompileRequest& request, const std::shared_ptr<CompiledU
   unit->model.model_md5 = request.model_md5 ? request.model_md5() : Md5Hex(request.model_bytes);
   unit->model.model_info = ModelInfo(request);
   const std::shared_ptr<const CompiledModel> model(unit, &unit->model);
-  RETURN_IF_ERROR(CheckCHeader(*model, diagnostics));
-  observer.OnArtifact(
-      {options.output_file, [model](const ByteSink& sink) { return WriteCHeader(*model, sink); }});
+  if (options.output_type == "raw") {
+    observer.OnArtifact({options.output_file,
+                         [model](const ByteSink& sink) { return WriteRawFile(*model, sink); }});
+  } else if (options.output_type == "json") {
+    observer.OnArtifact({options.output_file,
+                         [model](const ByteSink& sink) { return WriteRawJson(*model, sink); }});
+  } else {
+    RETURN_IF_ERROR(CheckCHeader(*model, diagnostics));
+    observer.OnArtifact({options.output_file,
+                         [model](const ByteSink& sink) { return WriteCHeader(*model, sink); }});
+  }
   const auto add = [&](const char* name, std::string bytes, size_t most) {
     if (bytes.empty()) return absl::OkStatus();
     RETURN_IF_ERROR(CheckFileSize(name, bytes.size(), most, options.model_name, diagnostics));

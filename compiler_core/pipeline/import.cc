@@ -20,7 +20,6 @@ namespace {
 
 constexpr const FrontEnd* kFrontEnds[] = {
 #define NPUC_FRONT_END(constant, ...) &k##constant##FrontEnd,
-#define NPUC_FORMAT_NOT_READ(...)
 #include "compiler_core/base/frameworks.inc"
 };
 

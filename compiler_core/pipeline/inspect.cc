@@ -283,7 +283,6 @@ absl::StatusOr<ModelOutline> OutlineModel(const InspectRequest& request, Diagnos
 std::vector<CoreFamily> CoreFamilies() {
   std::vector<CoreFamily> families;
   for (const CoreSpec* core : AllCores()) {
-    if (core->limits == nullptr && core->integer == nullptr) continue;
     // Integer cores differ in numbers alone, but for those of fixed point.
     const bool is_integer = core->integer != nullptr && !IsFixedPoint(*core);
     const std::string name = is_integer ? "integer cores" : std::string(core->name);
@@ -336,6 +335,8 @@ const CoreVerdict* BestVerdict(const ModelInspection& inspection) {
   const auto is_better = [&](const CoreVerdict& one, const CoreVerdict& other) {
     if (one.kind != other.kind) return one.kind < other.kind;
     if (one.kind != CoreVerdict::Kind::kCompiles) return false;
+    // The memory of cores with code books is not published, so that a model fits says little.
+    if (HasCodeBooks(*FindCore(one.family.cores[0]))) return false;
     if (fits(one) != fits(other)) return fits(one);
     return keeps_integers(one) && !keeps_integers(other);
   };

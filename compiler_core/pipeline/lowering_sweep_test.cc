@@ -38,9 +38,10 @@ void ExpectNear(const std::vector<float>& got, const Tensor& want, const Tensor&
 }
 
 void CompareWithReference(const NodeSpec& spec, const Graph& graph,
-                          const std::vector<Tensor>& inputs, bool in_place) {
+                          const std::vector<Tensor>& inputs, bool in_place,
+                          absl::string_view core = "GRUS") {
   Diagnostics diagnostics;
-  const auto got = Simulate(graph, inputs, OptionsOf(in_place), diagnostics);
+  const auto got = Simulate(graph, inputs, OptionsOf(in_place), diagnostics, core);
   ASSERT_TRUE(got.ok()) << got.status();
   const absl::StatusOr<NodeGraph> plain = BuildNodeGraph(spec);
   ASSERT_TRUE(plain.ok()) << plain.status();
@@ -114,23 +115,39 @@ TEST_P(LoweringSweep, SimulatesAsTheReference) {
 
 // What passes the checks lowers and computes what the reference does; what is refused, by the
 // checks or by lowering, says by which limit.
-void CheckThenCompare(const NodeSpec& spec, const NodeGraph& built, bool in_place) {
+void CheckThenCompare(const NodeSpec& spec, const NodeGraph& built, bool in_place,
+                      const std::string& core = "GRUS") {
   const absl::StatusOr<Graph> graph = RunPasses(built.graph);
   ASSERT_TRUE(graph.ok()) << graph.status();
   Diagnostics diagnostics;
   CompileOptions options;
   options.model_name = "test.pb";
-  CheckSupport(*graph, *FindCore("GRUS"), options, diagnostics);
+  CheckSupport(*graph, *FindCore(core), options, diagnostics);
   for (const Diagnostic& diagnostic : diagnostics.list()) {
     if (diagnostic.kind == DiagnosticKind::kOperatorNotAccepted ||
         diagnostic.kind == DiagnosticKind::kOperatorRewritten) {
       continue;
     }
-    EXPECT_THAT(diagnostic.limit_source, testing::HasSubstr("GRUS/TF/" + spec.framework_op))
+    EXPECT_THAT(diagnostic.limit_source, testing::HasSubstr(core + "/TF/" + spec.framework_op))
         << diagnostic.ToString();
   }
   if (diagnostics.has_errors()) return;
-  CompareWithReference(spec, *graph, built.inputs, in_place);
+  CompareWithReference(spec, *graph, built.inputs, in_place, core);
+}
+
+// LEO's other limits (target/cores/leo.yaml), on half as many nodes.
+TEST_P(LoweringSweep, SoOnLeo) {
+  const OpDef& def = *GetParam();
+  if (!HasOperands(def)) GTEST_SKIP() << "has no operands";
+  constexpr uint32_t kRounds = 20;
+  for (uint32_t round = 0; round < kRounds && !HasFailure(); ++round) {
+    std::mt19937 rng(SeedOf(def, 3000 + round));
+    NodeSpec spec = RandomNode(def.op, rng, ElementsOf(round));
+    spec.framework_op = std::string(ListedAs(def.op));
+    SCOPED_TRACE(spec.ToString());
+    const absl::StatusOr<NodeGraph> built = BuildNodeGraph(spec);
+    if (built.ok()) CheckThenCompare(spec, *built, round % 2 == 0, "LEO");
+  }
 }
 
 TEST_P(LoweringSweep, WhatPassesTheChecksLowersAndWhatDoesNotNamesItsRule) {
@@ -247,12 +264,15 @@ TEST(RestrictionEdges, EveryOperatorOfTheListPassesOrNamesItsRule) {
   }
 }
 
-// An operator without a name of the list would be refused on GRUS, whatever its commands compute.
+// An operator without a name of the list would be refused, whatever its commands compute.
 TEST(RestrictionEdges, EveryOperatorThatLowersIsJudgedByARow) {
-  for (const OpDef* def : AllOps()) {
-    if (def->lower == nullptr || !HasOperands(*def)) continue;
-    EXPECT_NE(FindOp(*FindCore("GRUS"), Framework::kTensorFlow, ListedAs(def->op)), nullptr)
-        << def->op << ": its traits need listed_as, or the core's data file a row";
+  for (const char* core : {"GRUS", "LEO"}) {
+    for (const OpDef* def : AllOps()) {
+      if (def->lower == nullptr || !HasOperands(*def)) continue;
+      EXPECT_NE(FindOp(*FindCore(core), Framework::kTensorFlow, ListedAs(def->op)), nullptr)
+          << core << ", " << def->op
+          << ": its traits need listed_as, or the core's data file a row";
+    }
   }
 }
 
@@ -403,6 +423,9 @@ TEST(RestrictionEdges, EveryRuleIsMetAndBroken) {
       if (const auto* value = std::get_if<int64_t>(&it->second)) entry.values.insert(*value);
     }
     CheckThenCompare(spec, *built, false);
+    if (FindOp(*FindCore("LEO"), Framework::kTensorFlow, spec.framework_op) != nullptr) {
+      CheckThenCompare(spec, *built, false, "LEO");
+    }
   }
   int rules = 0;
   for (const OpSupport& support : GrusTensorFlowOps().ops) {

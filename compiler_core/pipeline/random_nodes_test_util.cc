@@ -315,10 +315,10 @@ Tensor Absolute(const Tensor& tensor) {
   return Tensor::FromFloats(tensor.shape(), values);
 }
 
-absl::StatusOr<CompiledModel> AssembleModel(const Program& program) {
+absl::StatusOr<CompiledModel> AssembleModel(const Program& program, const CoreSpec& core) {
   CompiledModel model;
   model.npu_unit = "NPU32";
-  model.core = "GRUS";
+  model.core = std::string(core.name);
   model.inputs = program.inputs;
   model.outputs = program.outputs;
   ASSIGN_OR_RETURN(model.cmd_content, EncodeCommands(program));
@@ -399,14 +399,15 @@ LowerOptions OptionsOf(bool in_place) {
 absl::StatusOr<std::vector<std::vector<float>>> Simulate(const Graph& graph,
                                                          absl::Span<const Tensor> inputs,
                                                          const LowerOptions& options,
-                                                         Diagnostics& diagnostics) {
-  const CoreSpec* core = FindCore("GRUS");
+                                                         Diagnostics& diagnostics,
+                                                         absl::string_view core_name) {
+  const CoreSpec* core = FindCore(core_name);
   ASSIGN_OR_RETURN(LoweredModel lowered, Lower(graph, *core, options, diagnostics));
   if (!options.plain_commands) DropCopies(lowered.program);
   RETURN_IF_ERROR(PlanMemory(lowered.program, core->limits->buffer_alignment_bytes).status());
   RETURN_IF_ERROR(VerifyProgram(lowered.program));
   RETURN_IF_ERROR(CheckMemoryPlan(lowered.program));
-  ASSIGN_OR_RETURN(const CompiledModel model, AssembleModel(lowered.program));
+  ASSIGN_OR_RETURN(const CompiledModel model, AssembleModel(lowered.program, *core));
   ASSIGN_OR_RETURN(const std::unique_ptr<Simulator> simulator,
                    Simulator::Load(model, "test.npuc", diagnostics));
   std::vector<uint8_t> bytes;

@@ -41,12 +41,13 @@ NodeSpec RandomNode(Op op, std::mt19937& rng, int64_t max_elements);
 // The default options, with MEMORY_PLAN: in_place where `in_place`.
 LowerOptions OptionsOf(bool in_place);
 
-// The graph lowered, planned, checked, encoded and run by the simulator: one vector per output.
-// Copies are dropped unless options.plain_commands.
+// The graph lowered for a core of fp16, planned, checked, encoded and run by the simulator: one
+// vector per output. Copies are dropped unless options.plain_commands.
 absl::StatusOr<std::vector<std::vector<float>>> Simulate(const Graph& graph,
                                                          absl::Span<const Tensor> inputs,
                                                          const LowerOptions& options,
-                                                         Diagnostics& diagnostics);
+                                                         Diagnostics& diagnostics,
+                                                         absl::string_view core = "GRUS");
 
 }  // namespace npuc
 

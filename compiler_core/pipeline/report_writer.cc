@@ -117,7 +117,7 @@ void WriteHead(const CompiledUnit& unit, const ReportData& data, const CoreSpec&
   WriteMemoryPlan(unit.memory, out);
   out.Members("inputs", PortsJson(model.inputs, model.inputs), "outputs",
               PortsJson(model.inputs, model.outputs));
-  if (core.cycles != nullptr) out.Member("cycle_model", CycleModelJson(core));
+  if (core.cycles != nullptr) out.Member("cycle_model", CycleModelJson(core, model.npu_unit));
   out.Key("commands");
   out.BeginObject();
   for (const auto& [kind, count] : data.commands_by_kind) out.Member(kind, count);

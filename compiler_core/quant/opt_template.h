@@ -18,7 +18,7 @@ namespace npuc {
 // weight's node, in graph order. A compile writes it; edited, it comes back through OPT_CONFIG.
 //
 //   "dense/kernel": {
-//       "q_bits_weight": 8,              8: compressed, 16: fp16 as it is
+//       "q_bits_weight": 8,              8: compressed (LEO: 4 to 8), 16: as it is
 //       "min": -0.5, "max": 0.5,         the range that is compressed
 //       "just_for_display": { ... }      ignored when read
 //   }
@@ -29,7 +29,7 @@ inline constexpr int kMaxTemplateDepth = 16;
 // What a template sets for a weight; what is absent is left to the config. min and max come
 // together, min < max, both finite in fp16.
 struct WeightSetting {
-  std::optional<int> q_bits = {};  // 8 or 16
+  std::optional<int> q_bits = {};  // 8 or 16; LEO: 4 to 8 or 16
   std::optional<double> min = {};
   std::optional<double> max = {};
   bool operator==(const WeightSetting&) const = default;
@@ -60,10 +60,11 @@ std::string WriteOptTemplate(absl::Span<const TemplateWeight> weights);
 
 // Reads a template strictly: unknown layers and keys, wrong types, values out of range and
 // duplicates are errors with line, column and the nearest known name. `name` is the file's name
-// for diagnostics. All problems go to `diagnostics`; the status is the first one's. Thread-safe.
+// for diagnostics; least_bits is the least of q_bits_weight, 4 to 8. All problems go to
+// `diagnostics`; the status is the first one's. Thread-safe.
 absl::StatusOr<WeightSettings> ReadOptTemplate(absl::string_view text, absl::string_view name,
                                                absl::Span<const std::string> known_weights,
-                                               Diagnostics& diagnostics);
+                                               int least_bits, Diagnostics& diagnostics);
 
 }  // namespace npuc
 

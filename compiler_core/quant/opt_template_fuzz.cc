@@ -10,7 +10,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::vector<std::string> known = {"a", "dense/kernel", "conv"};
   npuc::Diagnostics diagnostics;
   const absl::StatusOr<npuc::WeightSettings> settings =
-      npuc::ReadOptTemplate(text, "fuzz.json", known, diagnostics);
+      npuc::ReadOptTemplate(text, "fuzz.json", known, 8, diagnostics);
   NPUC_CHECK(settings.ok() != diagnostics.has_errors());
   for (const npuc::Diagnostic& diagnostic : diagnostics.list()) {
     NPUC_CHECK(!diagnostic.message.empty() && !diagnostic.fix.empty());
@@ -25,7 +25,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   npuc::Diagnostics again;
   const absl::StatusOr<npuc::WeightSettings> second =
-      npuc::ReadOptTemplate(npuc::WriteOptTemplate(weights), "fuzz.json", known, again);
+      npuc::ReadOptTemplate(npuc::WriteOptTemplate(weights), "fuzz.json", known, 8, again);
   NPUC_CHECK(second.ok() && *second == *settings);
   return 0;
 }

@@ -26,9 +26,11 @@ constexpr absl::string_view kKeys[] = {"q_bits_weight", "min", "max", kDisplay};
 class TemplateHandler : public nlohmann::json_sax<Json> {
  public:
   TemplateHandler(absl::string_view text, absl::string_view file,
-                  absl::Span<const std::string> known_weights, Diagnostics& diagnostics)
+                  absl::Span<const std::string> known_weights, int least_bits,
+                  Diagnostics& diagnostics)
       : positions_(text),
         file_(file),
+        least_bits_(least_bits),
         known_(known_weights.begin(), known_weights.end()),
         known_list_(known_.begin(), known_.end()),
         diagnostics_(diagnostics) {}
@@ -67,6 +69,9 @@ class TemplateHandler : public nlohmann::json_sax<Json> {
   void Report(DiagnosticKind kind, size_t offset, std::string message, std::string fix);
   void WrongType(size_t offset, absl::string_view found);
   bool Scalar(const std::string& shown, std::optional<double> number, bool is_integer);
+  std::string BitsTaken() const {
+    return least_bits_ < 8 ? absl::StrCat(least_bits_, " to 8 or 16") : "8 or 16";
+  }
   void SetBits(size_t offset, const std::string& shown, double number);
   void SetBound(size_t offset, const std::string& shown, double number);
   bool Start(bool is_object);
@@ -75,6 +80,7 @@ class TemplateHandler : public nlohmann::json_sax<Json> {
 
   JsonPositions positions_;
   std::string file_;
+  const int least_bits_;  // of q_bits_weight
   std::set<std::string, std::less<>> known_;
   std::vector<absl::string_view> known_list_;
   Diagnostics& diagnostics_;
@@ -115,7 +121,7 @@ void TemplateHandler::WrongType(size_t offset, absl::string_view found) {
     wanted = "a template is an object of layers";
     fix = "start from the opt_template.json of an earlier compile";
   } else if (depth_ == 2) {
-    wanted = absl::StrCat(key_, " takes ", key_ == "q_bits_weight" ? "8 or 16" : "a number");
+    wanted = absl::StrCat(key_, " takes ", key_ == "q_bits_weight" ? BitsTaken() : "a number");
     fix = key_ == "q_bits_weight" ? "write 8 to compress the weight, 16 to leave it"
                                   : "write a number";
     setting_ok_ = false;
@@ -148,13 +154,13 @@ bool TemplateHandler::Scalar(const std::string& shown, std::optional<double> num
 }
 
 void TemplateHandler::SetBits(size_t offset, const std::string& shown, double number) {
-  if (number == 8 || number == 16) {
+  if ((number >= least_bits_ && number <= 8) || number == 16) {
     setting_.q_bits = static_cast<int>(number);
     return;
   }
   setting_ok_ = false;
   Report(DiagnosticKind::kTemplateValueNotAllowed, offset,
-         absl::StrCat("q_bits_weight is ", shown, ", not 8 or 16"),
+         absl::StrCat("q_bits_weight is ", shown, ", not ", BitsTaken()),
          "write 8 to compress the weight, 16 to leave it");
 }
 
@@ -303,11 +309,11 @@ bool CheckText(absl::string_view text, absl::string_view file, Diagnostics& diag
 
 absl::StatusOr<WeightSettings> ReadOptTemplate(absl::string_view text, absl::string_view name,
                                                absl::Span<const std::string> known_weights,
-                                               Diagnostics& diagnostics) {
+                                               int least_bits, Diagnostics& diagnostics) {
   Diagnostics found;
   WeightSettings settings;
   if (CheckText(text, name, found)) {
-    TemplateHandler handler(text, name, known_weights, found);
+    TemplateHandler handler(text, name, known_weights, least_bits, found);
     try {
       handler.Parse();
     } catch (const std::exception& e) {

@@ -27,7 +27,8 @@ const std::vector<std::string>& Known() {
 
 WeightSettings Read(absl::string_view text) {
   Diagnostics diagnostics;
-  absl::StatusOr<WeightSettings> settings = ReadOptTemplate(text, "t.json", Known(), diagnostics);
+  absl::StatusOr<WeightSettings> settings =
+      ReadOptTemplate(text, "t.json", Known(), 8, diagnostics);
   EXPECT_TRUE(settings.ok()) << settings.status();
   EXPECT_THAT(diagnostics.list(), IsEmpty());
   return settings.ok() ? *settings : WeightSettings();
@@ -35,7 +36,7 @@ WeightSettings Read(absl::string_view text) {
 
 std::vector<std::string> DiagnosticsOf(absl::string_view text) {
   Diagnostics diagnostics;
-  EXPECT_FALSE(ReadOptTemplate(text, "t.json", Known(), diagnostics).ok());
+  EXPECT_FALSE(ReadOptTemplate(text, "t.json", Known(), 8, diagnostics).ok());
   std::vector<std::string> out;
   for (const Diagnostic& diagnostic : diagnostics.list()) out.push_back(diagnostic.ToString());
   return out;
@@ -343,7 +344,7 @@ TEST(OptTemplateLimitsTest, DeepNestingStopsEarly) {
 TEST(OptTemplateTest, EarlierDiagnosticsOfTheCallerDoNotFailATemplate) {
   Diagnostics diagnostics;
   diagnostics.Add({.kind = DiagnosticKind::kInternalError, .message = "before"});
-  EXPECT_TRUE(ReadOptTemplate("{}", "t.json", Known(), diagnostics).ok());
+  EXPECT_TRUE(ReadOptTemplate("{}", "t.json", Known(), 8, diagnostics).ok());
 }
 
 }  // namespace

@@ -26,8 +26,8 @@ void WriteLoad(const CommandLoad& load, int64_t cycles, JsonWriter& out) {
               load.written_bytes, "cycles", cycles);
 }
 
-Json CycleModelJson(const CoreSpec& core) {
-  const CycleModel& model = *core.cycles;
+Json CycleModelJson(const CoreSpec& core, absl::string_view npu_unit) {
+  const CycleModel& model = *CyclesOf(core, npu_unit);
   Json json{{"estimate", true},
             {"command_cycles", model.command_cycles},
             {"macs_per_cycle", model.macs_per_cycle},

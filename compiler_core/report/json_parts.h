@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "compiler_core/ir/cmd/command.h"
 #include "compiler_core/ir/cmd/load.h"
 #include "compiler_core/report/json_writer.h"
@@ -24,9 +25,8 @@ nlohmann::ordered_json LoadJson(const CommandLoad& load, int64_t cycles);
 // The same as members of the object that is open.
 void WriteLoad(const CommandLoad& load, int64_t cycles, JsonWriter& out);
 
-// The parameters of the estimate.
-// core.cycles must not be null.
-nlohmann::ordered_json CycleModelJson(const CoreSpec& core);
+// The parameters of the estimate for a unit of the core. core.cycles must not be null.
+nlohmann::ordered_json CycleModelJson(const CoreSpec& core, absl::string_view npu_unit);
 // The share of the multipliers' cycles in which they work; 0 where the core states no array.
 double UtilisationOf(const CoreSpec& core, const CommandLoad& load, int64_t cycles);
 

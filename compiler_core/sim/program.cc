@@ -9,10 +9,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "compiler_core/base/float16.h"
 #include "compiler_core/base/fp16.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/emit/grus_codec.h"
 #include "compiler_core/ir/cmd/access.h"
+#include "compiler_core/ir/cmd/raw_forms.h"
 #include "compiler_core/ir/cmd/verify.h"
 #include "compiler_core/target/core_spec.h"
 
@@ -23,6 +25,15 @@ using Kind = VectorCommand::Kind;
 
 bool BitAt(absl::Span<const uint8_t> mask, int64_t bit) {
   return (mask[static_cast<size_t>(bit / 8)] >> (7 - bit % 8) & 1) != 0;
+}
+
+// Code `index` of a stream of codes of 4 to 8 bits, the most significant bit first.
+size_t CodeAt(absl::Span<const uint8_t> codes, int64_t index, int code_bits) {
+  const int64_t bit = index * code_bits;
+  const size_t byte = static_cast<size_t>(bit / 8);
+  const uint32_t next = byte + 1 < codes.size() ? codes[byte + 1] : 0;
+  const uint32_t both = uint32_t{codes[byte]} << 8 | next;
+  return both >> (16 - code_bits - bit % 8) & ((1u << code_bits) - 1);
 }
 
 int64_t RoundUp32(int64_t value) { return (value + 31) / 32 * 32; }
@@ -60,7 +71,9 @@ class Loader {
   Loader(const CompiledModel& model, absl::string_view file_name, const Simulator::Limits& limits)
       : model_(model), file_name_(file_name), limits_(limits) {
     const CoreSpec* core = FindCore(model.core);
-    if (core != nullptr) cycles_ = core->cycles;
+    if (core == nullptr) return;
+    cycles_ = CyclesOf(*core, model.npu_unit);
+    has_books_ = HasCodeBooks(*core);
   }
 
   std::unique_ptr<SimulatorState> Run() {
@@ -189,7 +202,8 @@ class Loader {
       return VectorStep{*v, TableOf(*v)};
     }
     if (const auto* fc = std::get_if<FullyConnectedCommand>(&command.body)) {
-      const Weights weights = {1, fc->k, fc->n, false, fc->codes, fc->mask, fc->min, fc->step};
+      const Weights weights = {1,        fc->k,   fc->n,    false,   fc->codes,
+                               fc->mask, fc->min, fc->step, fc->form};
       ASSIGN_OR_RETURN(auto matrix, MatrixOf(weights));
       return MatrixStep{fc->a, fc->d, std::nullopt, std::move(matrix)};
     }
@@ -203,7 +217,8 @@ class Loader {
                                raw.weights,
                                raw.mask,
                                form.min,
-                               form.step};
+                               form.step,
+                               form.weights};
       ASSIGN_OR_RETURN(auto matrix, MatrixOf(weights));
       return MatrixStep{raw.a, raw.d, form, std::move(matrix)};
     }
@@ -247,8 +262,9 @@ class Loader {
     Operand mask;  // absent: plain fp16
     uint16_t min;
     uint16_t step;
+    WeightForm form;
 
-    std::array<int64_t, 10> Key() const {
+    std::array<int64_t, 11> Key() const {
       return {positions,
               k,
               n,
@@ -258,7 +274,8 @@ class Loader {
               mask.buffer.value(),
               mask.offset_bytes,
               min,
-              step};
+              step,
+              WordOf(form)};
     }
   };
 
@@ -292,6 +309,10 @@ class Loader {
   }
 
   absl::StatusOr<PanelMatrix> TakeMatrix(const Weights& w) {
+    if (!has_books_ && w.form != WeightForm()) {
+      return absl::InvalidArgumentError(absl::StrCat("its weight form is LEO's, and the model is ",
+                                                     "for core ", Printable(model_.core)));
+    }
     PanelMatrix matrix;
     const int64_t rows = w.positions * w.k;
     RETURN_IF_ERROR(Reserve(rows * RoundUp32(w.n)));
@@ -304,10 +325,11 @@ class Loader {
     stored_weight_bytes_ = 2 * count;
     matrix.Resize(rows, w.n);
     const uint8_t* at = bytes.data();
-    const auto next = [&at] {
+    const int exponent_bits = w.form.exponent_bits;
+    const auto next = [&at, exponent_bits] {
       const uint16_t half = static_cast<uint16_t>(at[0] | at[1] << 8);
       at += 2;
-      return HalfToFloat(half);
+      return exponent_bits == 0 ? HalfToFloat(half) : Float16ToFloat(half, exponent_bits);
     };
     if (w.bias) matrix.bias.resize(static_cast<size_t>(w.n));
     ForEachWeight(
@@ -323,17 +345,18 @@ class Loader {
     ASSIGN_OR_RETURN(absl::Span<const uint8_t> mask, WeightBytes(w.mask, bits / 8, "mask bits"));
     int64_t code_count = 0;
     for (const uint8_t byte : mask) code_count += std::popcount(byte);
-    ASSIGN_OR_RETURN(absl::Span<const uint8_t> codes,
-                     WeightBytes(w.codes, code_count, "weight codes"));
-    stored_weight_bytes_ = code_count;
+    const int code_bits = w.form.book_bits == 0 ? 8 : w.form.book_bits;
+    const int64_t code_bytes = (code_count * code_bits + 7) / 8;
+    stored_weight_bytes_ = w.form.book_bytes() + code_bytes;
+    ASSIGN_OR_RETURN(const absl::Span<const uint8_t> stored,
+                     WeightBytes(w.codes, stored_weight_bytes_, "weight codes"));
+    const std::vector<float> values = ValuesOfCodes(w, stored);
+    const absl::Span<const uint8_t> codes = stored.last(static_cast<size_t>(code_bytes));
     matrix.Resize(w.positions * w.k, w.n);
-    const float min = HalfToFloat(w.min);
-    const float step = HalfToFloat(w.step);
     int64_t used = 0;
     const auto next = [&](int64_t bit) {
       if (!BitAt(mask, bit)) return 0.0f;
-      const float code = static_cast<float>(codes[static_cast<size_t>(used++)]);
-      return RoundToHalf(min + RoundToHalf(code * step));
+      return values[CodeAt(codes, used++, code_bits)];
     };
     if (w.bias) matrix.bias.resize(static_cast<size_t>(w.n));
     ForEachWeight(
@@ -345,6 +368,20 @@ class Loader {
           absl::StrCat(code_count - used, " mask bits are set outside the matrix"));
     }
     return absl::OkStatus();
+  }
+
+  // The value of each code of compressed weights. `stored` begins with the book, if there is
+  // one.
+  static std::vector<float> ValuesOfCodes(const Weights& w, absl::Span<const uint8_t> stored) {
+    std::vector<float> values(size_t{1} << (w.form.book_bits == 0 ? 8 : w.form.book_bits));
+    for (size_t code = 0; code < values.size(); ++code) {
+      values[code] =
+          w.form.book_bits == 0
+              ? RoundToHalf(HalfToFloat(w.min) +
+                            RoundToHalf(static_cast<float>(code) * HalfToFloat(w.step)))
+              : HalfToFloat(static_cast<uint16_t>(stored[2 * code] | stored[2 * code + 1] << 8));
+    }
+    return values;
   }
 
   absl::StatusOr<std::vector<float>> TakeDepthwise(const DepthwiseForm& form,
@@ -390,13 +427,14 @@ class Loader {
   Simulator::Limits limits_;
   Diagnostics diagnostics_;
   std::unique_ptr<SimulatorState> state_;
-  std::map<std::array<int64_t, 10>, Shared<PanelMatrix>> matrices_;
+  std::map<std::array<int64_t, 11>, Shared<PanelMatrix>> matrices_;
   std::map<std::array<int64_t, 3>, std::shared_ptr<const std::vector<float>>> depthwise_;
   std::array<int64_t, kSlotCount> slot_bytes_ = {};
   int64_t weight_values_ = 0;
   int64_t work_ = 0;
   int64_t stored_weight_bytes_ = 0;  // of the step being made
   const CycleModel* cycles_ = nullptr;
+  bool has_books_ = false;
 };
 
 }  // namespace

@@ -15,6 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   constexpr size_t kHead = 5;
   if (size < kHead) return 0;
   npuc::CompiledModel model;
+  model.core = "LEO";  // has every form of weights
   model.data_bytes = 16 * int64_t{data[0]};
   model.inputs = {{"x", {data[1]}, npuc::DType::kFloat16, 0, -1}};
   model.outputs = {{"y", {data[2]}, npuc::DType::kFloat32, 0, -1}};

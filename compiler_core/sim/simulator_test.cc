@@ -62,6 +62,34 @@ CompiledModel DiagonalModel() {
                2, 2, weights, 4);
 }
 
+// x [2] times a 2 x 2 matrix whose diagonal has codes 3 and 14 of a book of 16 values: LEO's form.
+CompiledModel BookModel() {
+  FullyConnectedCommand fc;
+  fc.a = At(Slot::kInput, 0);
+  fc.mask = At(Slot::kWeight, 0);
+  fc.codes = At(Slot::kWeight, 128);
+  fc.d = At(Slot::kData, 0);
+  fc.n = 2;
+  fc.k = 2;
+  fc.form.book_bits = 4;
+  std::vector<uint8_t> weights(128, 0);
+  weights[0] = 0x80;
+  weights[4] = 0x40;
+  for (int code = 0; code < 16; ++code) {
+    const uint16_t value = FloatToHalf(static_cast<float>(code * code) / 4 - 8);
+    weights.push_back(static_cast<uint8_t>(value & 0xff));
+    weights.push_back(static_cast<uint8_t>(value >> 8));
+  }
+  weights.push_back(3 << 4 | 14);
+  weights.push_back(0);
+  CompiledModel model =
+      Model({{fc, true, false, "", {}}, {ToFloat(At(Slot::kData, 0), 2), true, false, "", {}}}, 2,
+            2, weights, 4);
+  model.core = "LEO";
+  model.npu_unit = "NPU16";
+  return model;
+}
+
 std::string Refusal(const CompiledModel& model, const Simulator::Limits& limits = {}) {
   Diagnostics diagnostics;
   EXPECT_FALSE(Simulator::Load(model, "m.h", diagnostics, limits).ok());
@@ -85,6 +113,50 @@ TEST(Simulator, MultipliesCompressedWeights) {
   ASSERT_EQ((*simulator)->commands().size(), 2u);
   EXPECT_EQ((*simulator)->commands()[0].load.read_bytes, 4 + 128 + 2);
   EXPECT_EQ((*simulator)->commands()[0].load.macs, 4);
+}
+
+TEST(Simulator, LooksWeightsUpInTheirBook) {
+  Diagnostics diagnostics;
+  const auto simulator = Simulator::Load(BookModel(), "m.h", diagnostics);
+  ASSERT_TRUE(simulator.ok()) << simulator.status();
+  const std::vector<uint8_t> input = {0x00, 0x3c, 0x00, 0x40};  // 1, 2
+  std::vector<uint8_t> output;
+  ASSERT_TRUE((*simulator)->Run(input, output).ok());
+  float y[2];
+  std::memcpy(y, output.data(), sizeof(y));
+  EXPECT_EQ(y[0], 3 * 3 / 4.0f - 8);
+  EXPECT_EQ(y[1], 2 * (14 * 14 / 4.0f - 8));
+  // Operand, mask, book, and two codes of four bits in a pair of bytes.
+  EXPECT_EQ((*simulator)->commands()[0].load.read_bytes, 4 + 128 + 32 + 2);
+  CompiledModel cut = BookModel();
+  cut.weight_content.resize(128 + 32);
+  EXPECT_THAT(Refusal(cut), HasSubstr("weight codes take 33 bytes at weight+128 of 160"));
+  CompiledModel grus = BookModel();
+  grus.core = "GRUS";
+  EXPECT_THAT(Refusal(grus), HasSubstr("its weight form is LEO's, and the model is for core GRUS"));
+}
+
+TEST(Simulator, ReadsPlainWeightsOfOtherWidths) {
+  FullyConnectedCommand fc;
+  fc.a = At(Slot::kInput, 0);
+  fc.codes = At(Slot::kWeight, 0);
+  fc.d = At(Slot::kData, 0);
+  fc.n = fc.k = 1;
+  fc.form.exponent_bits = 3;
+  CompiledModel model =
+      Model({{fc, true, false, "", {}}, {ToFloat(At(Slot::kData, 0), 1), true, false, "", {}}}, 1,
+            1, {0x01, 0x30}, 2);  // 0x3001: 1 + 2^-12, which fp16 cannot hold
+  model.core = "LEO";
+  Diagnostics diagnostics;
+  const auto simulator = Simulator::Load(model, "m.h", diagnostics);
+  ASSERT_TRUE(simulator.ok()) << simulator.status();
+  std::vector<uint8_t> output;
+  // (1 + 2^-10) x (1 + 2^-12) lies beyond the middle of 1 + 2^-10 and 1 + 2 x 2^-10 only by the
+  // weight's last bit: 1.00122 against 1.00098 and 1.00195 rounds down, 3 times as much up.
+  ASSERT_TRUE((*simulator)->Run(std::vector<uint8_t>{0x01, 0x66}, output).ok());  // 1537
+  float y = 0;
+  std::memcpy(&y, output.data(), sizeof(y));
+  EXPECT_EQ(y, HalfToFloat(FloatToHalf(1537.0f * (1 + 0x1p-12f))));
 }
 
 TEST(Simulator, RefusesOperandsOutsideTheirSlot) {

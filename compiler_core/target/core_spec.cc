@@ -84,6 +84,13 @@ const MacArray* MacArrayOf(const CoreSpec& core) {
   return nullptr;
 }
 
+const CycleModel* CyclesOf(const CoreSpec& core, absl::string_view npu_unit) {
+  for (size_t i = 0; i < core.unit_cycles.size(); ++i) {
+    if (core.npu_units[i] == npu_unit) return &core.unit_cycles[i];
+  }
+  return core.cycles;
+}
+
 const CoreSpec* FindCore(absl::string_view name_or_alias) {
   for (const CoreSpec* core : AllCores()) {
     if (name_or_alias == core->name || name_or_alias == core->alias) return core;

@@ -143,31 +143,39 @@ struct IntegerLimits {
 
 // The command set of a core, which decides the back end. The core's data file states it.
 enum class NpuFamily : uint8_t {
-  kUnpublished,  // no command encoding is known: its operators are listed, nothing compiles for it
-  kFp16,         // GRUS's commands (ISA.md)
-  kInteger,      // integers of 8 and 16 bits with scales (INTEGER_ISA.md)
-  kFixedPoint,   // the integer commands on 16 bits, with a power of two as scale of each tensor:
-                 // gxnpuc's cores that need -q
+  kFp16,        // GRUS's commands (ISA.md)
+  kFp16Books,   // the same with weights by code books of 4 to 8 bits: LEO (ISA.md, "LEO")
+  kInteger,     // integers of 8 and 16 bits with scales (INTEGER_ISA.md)
+  kFixedPoint,  // the integer commands on 16 bits, with a power of two as scale of each tensor:
+                // gxnpuc's cores that need -q
 };
 
 struct CoreSpec {
   absl::string_view name;   // "GRUS"
   absl::string_view alias;  // "V150"
-  NpuFamily family = NpuFamily::kUnpublished;
+  NpuFamily family = NpuFamily::kFp16;
   absl::Span<const absl::string_view> chips;
   absl::Span<const absl::string_view> npu_units;  // empty: not published
   absl::Span<const absl::string_view> output_types;
   absl::string_view compute_type;  // "fp16"; empty: not published
   absl::string_view note;
-  const CoreLimits* limits = nullptr;      // null: not a core of the fp16 command set
+  const CoreLimits* limits = nullptr;      // not null: a core of the fp16 command set
   const IntegerLimits* integer = nullptr;  // not null: a core of the integer command set
-  const CycleModel* cycles = nullptr;      // null: no estimate
+  const CycleModel* cycles = nullptr;      // null: no estimate; CyclesOf has that of a unit
+  // One for each of npu_units, where these differ; else empty.
+  absl::Span<const CycleModel> unit_cycles;
   // One per framework that has one; of a core of the integer command set, whose lowering decides,
   // none.
   absl::Span<const OpList> op_lists;
 };
 
 inline bool IsFixedPoint(const CoreSpec& core) { return core.family == NpuFamily::kFixedPoint; }
+// True where weights are coded by books (ISA.md, "LEO").
+inline bool HasCodeBooks(const CoreSpec& core) { return core.family == NpuFamily::kFp16Books; }
+
+// The estimate for one of the core's NPU units; the core's own where units are alike or the name is
+// none of them.
+const CycleModel* CyclesOf(const CoreSpec& core, absl::string_view npu_unit);
 
 // Every core, GRUS first.
 absl::Span<const CoreSpec* const> AllCores();

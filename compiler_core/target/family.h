@@ -8,9 +8,6 @@
 
 namespace npuc {
 
-// True where this compiler has a backend for the core.
-inline bool IsCompiled(const CoreSpec& core) { return core.family != NpuFamily::kUnpublished; }
-
 // The first core of a family, in the order of AllCores(); every family has one.
 const CoreSpec& FirstCoreOf(NpuFamily family);
 

@@ -23,14 +23,14 @@ LIMITS = [
     "node_commands_max",
 ]
 # Family -> the section of limits that it needs.
-FAMILIES = {"unpublished": ("kUnpublished", None), "fp16": ("kFp16", "limits"),
+FAMILIES = {"fp16": ("kFp16", "limits"), "fp16_books": ("kFp16Books", "limits"),
             "integer": ("kInteger", "integer"), "fixed_point": ("kFixedPoint", "integer")}
 INTEGER = ["cores", "engines", "sram_bytes", "buffer_alignment_bytes"]
 CYCLES = ["command_cycles", "macs_per_cycle", "elements_per_cycle", "bytes_per_cycle"]
 ARRAY = ["outputs", "inputs", "pixels", "weights_per_cycle"]
-CORE_KEYS = {"name", "alias", "place", "family", "chips", "npu_units", "output_types",
-             "compute_type", "note", "limits", "integer", "cycles", "array", "operators",
-             "operators_of"}
+CORE_KEYS = {"name", "alias", "place", "family", "chips", "npu_units", "unit_macs",
+             "output_types", "compute_type", "note", "limits", "integer", "cycles", "array",
+             "operators", "operators_of"}
 LINE = "__line__"
 
 
@@ -272,6 +272,20 @@ def family_of(core, path):
     return f"NpuFamily::{name}"
 
 
+def write_unit_cycles(writer, core, path):
+    """The cycle model of each NPU unit: the core's, with the unit's own multipliers."""
+    macs = core.get("unit_macs", [])
+    if macs and len(macs) != len(core["npu_units"]):
+        raise Fault(f"{path}: unit_macs needs a number for each of npu_units")
+    models = []
+    for count in macs:
+        if whole(count) <= 0:
+            raise Fault(f"{path}: unit_macs must be positive")
+        model = {**core["cycles"], "macs_per_cycle": count}
+        models.append(f"{{{', '.join(str(model[field]) for field in CYCLES)}}}")
+    return writer.array("CycleModel", models)
+
+
 def check_array(core, path):
     """An array has as many multipliers as the cycle model says."""
     array = core.get("array")
@@ -328,7 +342,8 @@ def generate(paths):
                   literal(core["note"]),
                   write_numbers(writer, core, shown, "limits", "CoreLimits", LIMITS),
                   write_numbers(writer, core, shown, "integer", "IntegerLimits", INTEGER),
-                  write_numbers(writer, core, shown, "cycles", "CycleModel", CYCLES), op_lists]
+                  write_numbers(writer, core, shown, "cycles", "CycleModel", CYCLES),
+                  write_unit_cycles(writer, core, shown), op_lists]
         arrays.append(write_numbers(writer, core, shown, "array", "MacArray", ARRAY))
         check_array(core, shown)
         name = f"kCore{core['name']}"

@@ -25,16 +25,8 @@ std::vector<std::string> Strings(absl::Span<const absl::string_view> views) {
   return std::vector<std::string>(views.begin(), views.end());
 }
 
-// Those that have a list of operators for the core.
-std::vector<std::string> ListedFrameworks(const CoreSpec& core) {
-  std::vector<std::string> names;
-  for (const OpList& list : core.op_lists) names.emplace_back(FrameworkName(list.framework));
-  return names;
-}
-
 // Those that a config for the core can name: every front end makes the same graph.
-std::vector<std::string> FrameworksOf(const CoreSpec& core) {
-  if (!IsCompiled(core)) return ListedFrameworks(core);
+std::vector<std::string> FrameworksOf() {
   std::vector<std::string> names;
   for (const FrameworkInfo& info : AllFrameworks()) names.emplace_back(info.name);
   return names;
@@ -186,19 +178,16 @@ std::string ListCompatibility(bool json) {
   Json document = Json::array();
   std::string text;
   for (const CoreSpec* spec : AllCores()) {
-    const bool compiles = IsCompiled(*spec);
     document.push_back({{"core", std::string(spec->name)},
                         {"alias", std::string(spec->alias)},
                         {"chips", Strings(spec->chips)},
                         {"npu_units", Strings(spec->npu_units)},
-                        {"frameworks", FrameworksOf(*spec)},
-                        {"compute_type", std::string(spec->compute_type)},
-                        {"compiles", compiles}});
+                        {"frameworks", FrameworksOf()},
+                        {"compute_type", std::string(spec->compute_type)}});
     absl::StrAppend(&text, NamesOf(*spec), "\n  chips      ",
                     JoinedOr(spec->chips, "not published"), "\n  NPU units  ",
                     JoinedOr(spec->npu_units, "not published"), "\n  frameworks ",
-                    absl::StrJoin(FrameworksOf(*spec), ", "), "\n  this build ",
-                    compiles ? "compiles for it" : "lists its operators only", "\n");
+                    absl::StrJoin(FrameworksOf(), ", "), "\n");
   }
   return json ? document.dump() + "\n" : text;
 }
@@ -222,8 +211,6 @@ std::string ListConfigKeys(bool json) {
                {"example", std::string(key.example)},
                {"default", std::string(key.default_value)},
                {"choices", split(key.choices)},
-               {"supported", key.status == ConfigStatus::kSupported},
-               {"supported_choices", split(key.supported)},
                {"required_for", split(key.required_for)},
                {"cores", split(CoresOf(key.families))},
                {"frameworks", split(key.frameworks)}};

@@ -22,7 +22,7 @@ TEST(InfoCommandsTest, CompatibilityNamesTheFrameworksThatCompile) {
   Json all = Json::array();
   for (const FrameworkInfo& info : AllFrameworks()) all.push_back(info.name);
   for (const Json& core : Json::parse(ListCompatibility(true))) {
-    EXPECT_EQ(core["frameworks"], core["core"] == "LEO" ? Json{"TF"} : all) << core;
+    EXPECT_EQ(core["frameworks"], all) << core;
   }
   EXPECT_THAT(ListCompatibility(false), Not(HasSubstr("KERAS")));
 }

@@ -32,10 +32,10 @@ struct Written {
 absl::StatusOr<const CoreSpec*> CoreOf(const std::string& name) {
   const CoreSpec* core = FindCore(name);
   if (core == nullptr) core = FindCoreOfChip(name);
-  if (core != nullptr && IsCompiled(*core)) return core;
+  if (core != nullptr) return core;
   std::vector<absl::string_view> known;
   for (const CoreSpec* spec : AllCores()) {
-    if (IsCompiled(*spec)) known.push_back(spec->name);
+    known.push_back(spec->name);
   }
   return absl::InvalidArgumentError(
       absl::StrCat("no core '", Printable(name), "' to compile for; ",

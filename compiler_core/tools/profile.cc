@@ -72,7 +72,7 @@ std::string ProfileBytes(const CompiledModel& model, const Simulator& simulator)
     record.written_bytes = info.load.written_bytes;
     record.macs = info.load.macs;
     if (core == nullptr || core->cycles == nullptr) continue;
-    const UnitCycles units = EstimateUnits(*core->cycles, info.load);
+    const UnitCycles units = EstimateUnits(*CyclesOf(*core, model.npu_unit), info.load);
     (info.load.macs > 0 ? record.aiff_busy_cycles : record.tpc_busy_cycles) = units.computing;
     record.dma_busy_cycles = units.moving;
   }

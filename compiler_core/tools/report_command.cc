@@ -41,7 +41,7 @@ Json ArtifactReport(const CompiledModel& model, const Simulator& simulator,
                  {"outputs", PortsJson(model.inputs, model.outputs)}};
   const CoreSpec* core = FindCore(model.core);
   if (core != nullptr && core->cycles != nullptr) {
-    report["cycle_model"] = CycleModelJson(*core);
+    report["cycle_model"] = CycleModelJson(*core, model.npu_unit);
   }
   report["per_frame"] = ProfileJson(simulator, 0)["per_frame"];
   const std::vector<Simulator::CommandInfo>& commands = simulator.commands();

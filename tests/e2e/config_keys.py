@@ -19,31 +19,32 @@ import numpy as np
 import guide_nets
 import harness
 
-CORES = ("GRUS", "X2_1204", "APUS")
+CORES = ("GRUS", "LEO", "X2_1204", "APUS")
+FLOATS = ("GRUS", "LEO")
 SEED = 3
 # Their effect is in report.json alone.
 REPORTED = {"LAYER_ERROR_FRAMES", "WEIGHT_CACHE_SIZE", "data", "label", "metric"}
 # The words of a refusal in place of the key's name.
 REFUSALS = {"DETECTION_POSTPROCESS": "boxes.yaml", "PLUGINS": "ops.yaml",
-            "ADDRESSES": "addresses.ini",
+            "ADDRESSES": "addresses.ini", "INPUT_DATA": "CONST_INPUTS",
             "fake_quant_scopes_for_debug": "stays in float",
             "fake_quant_operators_for_debug": "stays in float"}
 
 
 
 class ByCore:
-    """A value of a key whose default differs: for GRUS, for the others."""
+    """A value of a key whose default differs: for the cores of fp16, for the others."""
 
-    def __init__(self, grus, others):
-        self.grus, self.others = grus, others
+    def __init__(self, floats, others):
+        self.floats, self.others = floats, others
 
     def on(self, core):
-        return self.grus if core == "GRUS" else self.others
+        return self.floats if core in FLOATS else self.others
 
 
 # key: (value, other keys) ...
 CONFIG_ROWS = {
-    "CORENAME": [("LEO", {})],
+    "CORENAME": [("APUZ", {})],
     "NPU_UNIT": [("NPU16", {})],
     "FRAMEWORK": [("ONNX", {})],
     "MODEL_FILE": [("other.pb", {})],
@@ -88,13 +89,15 @@ CONFIG_ROWS = {
     "MAX_CACHE_SIZE": [(65536, {})],
     "USE_DATA_CACHE": [(True, {})],
     "SPLIT_CMD": [(True, {})],
-    "COMPRESS_QUANT_BITS": [(6, {})],
-    "COMPRESS_TYPE": [("GAUSSIAN", {})],
-    "INPUT_DATA": [("x.npy", {})],
+    "COMPRESS_QUANT_BITS": [(6, {}), (6, {"COMPRESS": True})],
+    "COMPRESS_TYPE": [("GAUSSIAN", {}), ("GAUSSIAN", {"CONV2D_COMPRESS": True})],
+    "INPUT_DATA": [({"x": 0.5}, {})],
     "SPACE_OPTIMIZATION": [(True, {})],
     "MEAN_SHRINK_OPS": [(["mean"], {})],
-    "FLOAT16": [(True, {})],
-    "FLOAT16_EXP_BITS": [(6, {})],
+    "FLOAT16": [(True, {}), (True, {"FLOAT16_EXP_BITS": 4})],
+    "FLOAT16_EXP_BITS": [(6, {}), (6, {"FLOAT16": True})],
+    "SECURE": [(True, {})],
+    "DEBUG_INFO_ENABLE": [(True, {})],
 }
 DATA = {"data": "x.npy"}
 STATISTICS = {"calibration_data": None, "statistic_file": "statistics.json"}
@@ -202,7 +205,7 @@ class Bench:
         np.save(self.path("other.npy"), 3 * random.randn(12, 10, 10, 3).astype(np.float32))
         np.save(self.path("labels.npy"), np.arange(12) % 4)
         self.seen = {}
-        if core != "GRUS":
+        if core not in FLOATS:
             for data, name in (("x.npy", "statistics.json"), ("other.npy", "other.json")):
                 files = self.compile({}, {"calibration_data": data, "save_statistic_info": True})[2]
                 with open(self.path(name), "wb") as f:
@@ -214,7 +217,7 @@ class Bench:
 
     def edit_template(self, text):
         template = json.loads(text)
-        if self.core == "GRUS":
+        if self.core in FLOATS:
             template["fc/kernel"]["q_bits_weight"] = 8
         else:
             template["fc"]["bias_effective_bits"] = 6
@@ -225,7 +228,9 @@ class Bench:
         """(exit code, what was said, artifacts by name); keys and quant over the usual ones."""
         config = {"CORENAME": self.core, "FRAMEWORK": "TF", "MODEL_FILE": "net.pb",
                   "OUTPUT_FILE": "net.h", "INPUT_OPS": {"x": [1, 10, 10, 3]}, "OUTPUT_OPS": ["y"]}
-        if self.core != "GRUS":
+        if self.core == "LEO":
+            config["NPU_UNIT"] = "NPU32"
+        if self.core not in FLOATS:
             mapping = {"calibration_data": "x.npy", **quant}
             config["QUANT"] = {k: v for k, v in mapping.items() if v is not None}
         config.update(keys)
@@ -295,7 +300,7 @@ def check_core(core, wanted):
                 value = value.on(core) if isinstance(value, ByCore) else value
                 usual = bench.compile(beside, {})
                 counts[outcome(bench, key, {**beside, key: value}, {}, usual)] += 1
-        for key, rows in QUANT_ROWS.items() if core != "GRUS" else []:
+        for key, rows in QUANT_ROWS.items() if core not in FLOATS else []:
             for value, beside in rows if wanted(key) else []:
                 usual = bench.compile({}, beside)
                 counts[outcome(bench, key, {}, {**beside, key: value}, usual)] += 1

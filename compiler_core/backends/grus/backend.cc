@@ -238,7 +238,7 @@ std::vector<WeightFigures> GrusUnit::WeightsOf() const {
     weight.name = record.name;
     weight.used_by = record.used_by;
     weight.shape = record.shape;
-    weight.bits = record.compressed ? 8 : 16;
+    weight.bits = record.bits;
     weight.min = record.min;
     weight.max = record.max;
     weight.step = record.step;
@@ -303,7 +303,7 @@ absl::StatusOr<std::unique_ptr<CompiledUnit>> CompileForGrus(const CompileReques
   CHECK_STEP("types", 0.40, CheckDataTypes(graph, core, options.model_name, diagnostics));
   CHECK_STEP("support", 0.42, CheckSupportStage(graph, core, options, diagnostics));
   STEP(LowerOptions lower_options, "weights", 0.45,
-       ChooseWeights(request, WeightNames(graph), diagnostics));
+       ChooseWeights(request, core, WeightNames(graph), diagnostics));
   KeepRanges(live, lower_options);
   STEP(LoweredModel lowered, "lower", 0.50, Lower(graph, core, lower_options, diagnostics));
   Program& program = lowered.program;
@@ -322,7 +322,7 @@ absl::StatusOr<std::unique_ptr<CompiledUnit>> CompileForGrus(const CompileReques
   CHECK_STEP("check plan", 0.80, CheckMemoryPlan(program));
   STEP(unit->model, "emit", 0.85, Assemble(options, core, program, diagnostics));
   unit->opt_template = WriteTemplate(lowered.weights);
-  unit->uses = UseByNode(program, core.cycles);
+  unit->uses = UseByNode(program, CyclesOf(core, options.npu_unit));
   WarnAboutMemory(unit->model, core, options.model_name, diagnostics);
   WarnAboutFusedWeights(options, diagnostics);
   if (const int64_t cache_bytes = options.weight_cache_size_bytes.value_or(0); cache_bytes > 0) {

@@ -28,9 +28,9 @@ const WeightName* FindWeight(absl::Span<const WeightName> weights, absl::string_
 
 class Chooser {
  public:
-  Chooser(const CompileRequest& request, absl::Span<const WeightName> weights,
+  Chooser(const CompileRequest& request, const CoreSpec& core, absl::Span<const WeightName> weights,
           Diagnostics& diagnostics)
-      : request_(request), weights_(weights), diagnostics_(diagnostics) {}
+      : request_(request), core_(core), weights_(weights), diagnostics_(diagnostics) {}
 
   absl::StatusOr<LowerOptions> Choose() {
     const CompileOptions& options = request_.options;
@@ -39,6 +39,7 @@ class Chooser {
     lower_.in_place = options.memory_plan == CompileOptions::MemoryPlan::kInPlace;
     lower_.plain_commands = options.memory_plan == CompileOptions::MemoryPlan::kCompatible;
     lower_.model_name = options.model_name;
+    if (HasCodeBooks(core_)) ChooseBooks();
     for (const std::string& name : options.exclude_compress_ops) {
       WeightChoice* choice = ChoiceOf("EXCLUDE_COMPRESS_OPS", name, Kind::kFullyConnected);
       if (choice != nullptr) choice->compress = false;
@@ -59,6 +60,18 @@ class Chooser {
   }
 
  private:
+  void ChooseBooks() {
+    const CompileOptions& options = request_.options;
+    lower_.book_bits = static_cast<int>(options.compress_quant_bits.value_or(kMostBookBits));
+    lower_.book_spacing = options.compress_type == CompileOptions::CompressType::kGaussian
+                              ? BookSpacing::kGaussian
+                              : BookSpacing::kLinear;
+    lower_.in_place = lower_.in_place || options.space_optimization;
+    if (options.float16) {
+      lower_.exponent_bits = static_cast<int>(options.float16_exp_bits.value_or(kHalfExponentBits));
+    }
+  }
+
   enum class Kind : uint8_t { kFullyConnected, kConvolution, kAny };
 
   static absl::string_view NameOf(Kind kind) {
@@ -100,11 +113,13 @@ class Chooser {
     ASSIGN_OR_RETURN(const std::string text,
                      ReadAll(*it->second.bytes, std::numeric_limits<int32_t>::max()));
     ASSIGN_OR_RETURN(const WeightSettings settings,
-                     ReadOptTemplate(text, it->second.name, names, diagnostics_));
+                     ReadOptTemplate(text, it->second.name, names,
+                                     lower_.book_bits > 0 ? kLeastBookBits : 8, diagnostics_));
     for (const auto& [name, setting] : settings) {
       WeightChoice* choice = ChoiceOf("OPT_CONFIG", name, Kind::kAny);
       if (choice == nullptr) continue;
-      if (setting.q_bits) choice->compress = *setting.q_bits == 8;
+      if (setting.q_bits) choice->compress = *setting.q_bits < 16;
+      if (setting.q_bits && lower_.book_bits > 0 && choice->compress) choice->bits = setting.q_bits;
       if (setting.min) choice->min = setting.min;
       if (setting.max) choice->max = setting.max;
     }
@@ -112,6 +127,7 @@ class Chooser {
   }
 
   const CompileRequest& request_;
+  const CoreSpec& core_;
   absl::Span<const WeightName> weights_;
   Diagnostics& diagnostics_;
   LowerOptions lower_;
@@ -119,10 +135,10 @@ class Chooser {
 
 }  // namespace
 
-absl::StatusOr<LowerOptions> ChooseWeights(const CompileRequest& request,
+absl::StatusOr<LowerOptions> ChooseWeights(const CompileRequest& request, const CoreSpec& core,
                                            absl::Span<const WeightName> weight_names,
                                            Diagnostics& diagnostics) {
-  return Chooser(request, weight_names, diagnostics).Choose();
+  return Chooser(request, core, weight_names, diagnostics).Choose();
 }
 
 std::string WriteTemplate(absl::Span<const WeightRecord> weights) {
@@ -130,7 +146,7 @@ std::string WriteTemplate(absl::Span<const WeightRecord> weights) {
   for (const WeightRecord& weight : weights) {
     TemplateWeight entry;
     entry.name = weight.name;
-    entry.setting = {weight.compressed ? 8 : 16, weight.min, weight.max};
+    entry.setting = {weight.bits, weight.min, weight.max};
     entry.display = TemplateDisplay{weight.shape,    weight.used_by,       weight.step,
                                     weight.sparsity, weight.max_abs_error, weight.rms_error};
     // Without spread there is no range to set: min and max come as a pair with min < max.

@@ -16,8 +16,9 @@ namespace npuc {
 // convolution weights by CONV2D_COMPRESS and EXCLUDE_CONV2D_COMPRESS_OPS; then WEIGHT_MIN_MAX, then
 // the template named by OPT_CONFIG, which overrides them for the weights that it names. A weight
 // may be named by its Const node or by the "/read" Identity that TensorFlow puts behind a variable.
-// Unknown names are errors with the nearest known name.
-absl::StatusOr<LowerOptions> ChooseWeights(const CompileRequest& request,
+// Unknown names are errors with the nearest known name. On a core with code books also how the
+// books and plain weights are made: COMPRESS_QUANT_BITS, COMPRESS_TYPE, FLOAT16.
+absl::StatusOr<LowerOptions> ChooseWeights(const CompileRequest& request, const CoreSpec& core,
                                            absl::Span<const WeightName> weight_names,
                                            Diagnostics& diagnostics);
 

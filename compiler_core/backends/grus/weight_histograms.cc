@@ -12,7 +12,7 @@ std::vector<WeightHistogram> WeightHistograms(const Graph& graph,
     histogram.name = weight.name;
     histogram.shape = weight.shape;
     histogram.values = MakeHistogram(graph.ConstantOf(weight.value)->ToFloats(), kHistogramBins);
-    histogram.compressed = weight.compressed;
+    histogram.compressed = weight.compressed();
     histogram.range_min = weight.min;
     histogram.range_max = weight.max;
     histogram.sparsity = weight.sparsity;

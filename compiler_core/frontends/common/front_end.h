@@ -54,7 +54,6 @@ absl::StatusOr<ModelOutline> OutlineOfModel(const ModelFiles& files, absl::strin
 
 // Each row of frameworks.inc has one, defined in its own folder; without it pipeline does not link.
 #define NPUC_FRONT_END(constant, ...) extern const FrontEnd k##constant##FrontEnd;
-#define NPUC_FORMAT_NOT_READ(...)
 #include "compiler_core/base/frameworks.inc"
 
 }  // namespace npuc

@@ -92,6 +92,17 @@ struct VectorCommand {
   bool operator==(const VectorCommand&) const = default;
 };
 
+// The form in which a fully connected or a convolution command has its weights. Both 0: as GRUS,
+// which has no other; the others are LEO's (ISA.md, "LEO").
+struct WeightForm {
+  uint8_t book_bits = 0;      // compressed: codes of 4 to 8 bits, behind a book of what each means
+  uint8_t exponent_bits = 0;  // plain: 16-bit floats of 3, 4 or 6 exponent bits; 0: fp16
+  bool operator==(const WeightForm&) const = default;
+
+  // The bytes of the book in front of the codes: 2^book_bits fp16 values.
+  int64_t book_bytes() const { return book_bits == 0 ? 0 : kHalfBytes << book_bits; }
+};
+
 // Opcode 0x40: d [n] = a [k] x weights [k,n].
 struct FullyConnectedCommand {
   Operand a;
@@ -102,6 +113,7 @@ struct FullyConnectedCommand {
   uint16_t k = 0;     // inputs
   uint16_t min = 0;   // fp16: value of code 0
   uint16_t step = 0;  // fp16
+  WeightForm form;    // with a book, min and step are 0
   bool operator==(const FullyConnectedCommand&) const = default;
 };
 

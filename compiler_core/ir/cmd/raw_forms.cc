@@ -84,6 +84,28 @@ Tiling TilingOf(int64_t in, int64_t kernel, int64_t stride) {
 
 }  // namespace
 
+uint32_t WordOf(const WeightForm& form) {
+  return uint32_t{form.exponent_bits} << 8 | form.book_bits;
+}
+
+absl::StatusOr<WeightForm> ParseWeightForm(uint32_t word, bool is_compressed) {
+  WeightForm form;
+  form.book_bits = static_cast<uint8_t>(word);
+  form.exponent_bits = static_cast<uint8_t>(word >> 8);
+  const int bits = form.book_bits;
+  const int exponent = form.exponent_bits;
+  const bool is_known = bits == 0 ? exponent == 0 || exponent == 3 || exponent == 4 || exponent == 6
+                                  : bits >= 4 && bits <= 8 && exponent == 0;
+  if (WordOf(form) != word || !is_known || (bits > 0 && !is_compressed) ||
+      (exponent > 0 && is_compressed)) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("payload word +12 is 0x%08x, of %s weights; known are 0, of compressed "
+                        "weights 4 to 8, and of plain ones 0x300, 0x400 and 0x600",
+                        word, is_compressed ? "compressed" : "plain"));
+  }
+  return form;
+}
+
 absl::StatusOr<ConvolutionForm> ParseConvolution(const RawCommand& command) {
   RETURN_IF_ERROR(CheckWords(command, kConvolutionWords));
   const std::vector<uint32_t>& w = command.words;
@@ -93,7 +115,7 @@ absl::StatusOr<ConvolutionForm> ParseConvolution(const RawCommand& command) {
   if (!BlockExtent(form.out_c) || !BlockExtent(form.in_c)) {
     return WrongWord(command, 5, "channels are 1 to 8160");
   }
-  RETURN_IF_ERROR(CheckWord(command, 3, 0));
+  ASSIGN_OR_RETURN(form.weights, ParseWeightForm(w[3], command.mask.present()));
   RETURN_IF_ERROR(CheckWord(
       command, 6, BlockWord(static_cast<uint32_t>(form.out_c), static_cast<uint32_t>(form.in_c))));
   form.in_w = Low(w[7]);
@@ -128,8 +150,10 @@ absl::StatusOr<ConvolutionForm> ParseConvolution(const RawCommand& command) {
   form.min = static_cast<uint16_t>(Low(w[12]));
   form.step = static_cast<uint16_t>(High(w[12]));
   form.compressed = command.mask.present();
-  if (!form.compressed) {
+  if (!form.compressed || form.weights.book_bits > 0) {
     RETURN_IF_ERROR(CheckWord(command, 12, 0));
+  }
+  if (!form.compressed) {
     RETURN_IF_ERROR(CheckWord(command, 13, 0));
     return form;
   }
@@ -199,6 +223,7 @@ RawCommand MakeConvolution(const ConvolutionForm& form) {
   command.opcode = 0x41;
   command.words.assign(kConvolutionWords, 0);
   std::vector<uint32_t>& w = command.words;
+  w[3] = WordOf(form.weights);
   w[5] = Word(form.out_c, form.in_c);
   w[6] = BlockWord(static_cast<uint32_t>(form.out_c), static_cast<uint32_t>(form.in_c));
   w[7] = Word(form.in_w, form.in_h);

@@ -12,6 +12,11 @@ namespace npuc {
 // compiler_core/target/ISA.md. The parsers are strict: a word that no published header shows, or
 // that disagrees with the others, is INVALID_ARGUMENT naming it, since its meaning is unknown.
 
+// The word +12 of opcodes 0x40 and 0x41: book_bits | exponent_bits << 8. Refused is what a command
+// cannot have: a book without a mask, a plain form with one, other widths.
+uint32_t WordOf(const WeightForm& form);
+absl::StatusOr<WeightForm> ParseWeightForm(uint32_t word, bool is_compressed);
+
 // Opcode 0x41. a [in_h,in_w,in_c] -> d [out_h,out_w,out_c], both dense. Weights: kernel position
 // (row by row) outermost, then the 32 x 32 blocks of a fully connected [in_c,out_c] matrix;
 // with bias, out_c further values behind them.
@@ -25,6 +30,7 @@ struct ConvolutionForm {
   bool compressed = false;
   uint16_t min = 0;  // fp16
   uint16_t step = 0;
+  WeightForm weights;
   int64_t mask_bits = 0;  // of weights and bias, rounded up as the mask is; 0 where plain
 };
 absl::StatusOr<ConvolutionForm> ParseConvolution(const RawCommand& command);

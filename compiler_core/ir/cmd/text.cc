@@ -52,6 +52,11 @@ void AppendVector(const VectorCommand& v, const OperandText& text, std::string& 
   if (v.immediate != 0) absl::StrAppendFormat(&out, " imm=0x%04x", v.immediate);
 }
 
+void AppendWeightForm(const WeightForm& form, std::string& out) {
+  if (form.book_bits != 0) absl::StrAppend(&out, " book=", form.book_bits);
+  if (form.exponent_bits != 0) absl::StrAppend(&out, " exp_bits=", form.exponent_bits);
+}
+
 void AppendFullyConnected(const FullyConnectedCommand& fc, const OperandText& text,
                           std::string& out) {
   absl::StrAppend(&out, "fully_connected");
@@ -62,6 +67,7 @@ void AppendFullyConnected(const FullyConnectedCommand& fc, const OperandText& te
   absl::StrAppend(&out, " n=", fc.n, " k=", fc.k);
   if (fc.min != 0) absl::StrAppendFormat(&out, " min=0x%04x", fc.min);
   if (fc.step != 0) absl::StrAppendFormat(&out, " step=0x%04x", fc.step);
+  AppendWeightForm(fc.form, out);
 }
 
 void AppendRaw(const RawCommand& raw, const OperandText& text, std::string& out) {
@@ -110,9 +116,10 @@ bool AppendRawForm(const RawCommand& raw, std::string& out) {
         &out, " in=[%d,%d,%d] out=[%d,%d,%d] kernel=%dx%d stride=%dx%d pad_left=%d%s", form->in_h,
         form->in_w, form->in_c, form->out_h, form->out_w, form->out_c, form->kernel_h,
         form->kernel_w, form->stride_h, form->stride_w, form->pad_left, form->bias ? " bias" : "");
-    if (form->compressed) {
+    if (form->compressed && form->weights.book_bits == 0) {
       absl::StrAppendFormat(&out, " min=0x%04x step=0x%04x", form->min, form->step);
     }
+    AppendWeightForm(form->weights, out);
     return true;
   }
   if (const auto form = ParseDepthwise(raw); raw.opcode == 0x42 && form.ok()) {

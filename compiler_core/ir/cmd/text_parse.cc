@@ -364,6 +364,10 @@ class ProgramParser {
         status = Number(0, 0xffff, fc.min, true);
       } else if (fields.Is("step")) {
         status = Number(0, 0xffff, fc.step, true);
+      } else if (fields.Is("book")) {
+        status = Number(0, 0xff, fc.form.book_bits);
+      } else if (fields.Is("exp_bits")) {
+        status = Number(0, 0xff, fc.form.exponent_bits);
       } else {
         status = fields.Unknown();
       }
@@ -433,7 +437,7 @@ class ProgramParser {
       return absl::OkStatus();
     }
     for (const absl::string_view name :
-         {"kernel", "stride", "pad_left", "min", "step", "rows", "columns"}) {
+         {"kernel", "stride", "pad_left", "min", "step", "book", "exp_bits", "rows", "columns"}) {
       if (!fields.Is(name)) continue;
       ASSIGN_OR_RETURN(const absl::string_view word, cursor_.Name("a number"));
       absl::StrAppend(&shown, " ", name, "=", word);

@@ -64,6 +64,9 @@ Program Everything() {
   fc.min = 0xb9ba;
   fc.step = 0x1234;
   p.commands.push_back({fc, true, false, "fc", {}});
+  fc.min = fc.step = 0;
+  fc.form.book_bits = 6;
+  p.commands.push_back({fc, true, false, "book", {}});
   RawCommand convolution = MakeConvolution({.in_h = 5,
                                             .in_w = 6,
                                             .in_c = 2,
@@ -74,7 +77,8 @@ Program Everything() {
                                             .kernel_w = 3,
                                             .stride_h = 1,
                                             .stride_w = 1,
-                                            .bias = true});
+                                            .bias = true,
+                                            .weights = {.exponent_bits = 4}});
   convolution.a = At(2);
   convolution.weights = At(1);
   convolution.d = At(2, 256);

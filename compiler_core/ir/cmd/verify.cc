@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/ir/cmd/access.h"
+#include "compiler_core/ir/cmd/raw_forms.h"
 
 namespace npuc {
 namespace {
@@ -72,6 +73,11 @@ void CheckFullyConnected(const FullyConnectedCommand& fc, Problems& problems) {
   }
   if (fc.k < 1 || fc.k > 32 * kMaxBlocks) {
     problems.push_back(absl::StrCat("k = ", fc.k, " is outside 1..", 32 * kMaxBlocks));
+  }
+  const absl::StatusOr<WeightForm> form = ParseWeightForm(WordOf(fc.form), fc.mask.present());
+  if (!form.ok()) problems.push_back(std::string(form.status().message()));
+  if (fc.form.book_bits > 0 && (fc.min != 0 || fc.step != 0)) {
+    problems.push_back("weights have both a book and a range");
   }
   const int64_t bits = int64_t{1024} * ((fc.n + 31) / 32) * ((fc.k + 31) / 32);
   if (fc.mask.present() && bits > 65535) {
