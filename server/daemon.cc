@@ -36,10 +36,12 @@
 #include "server/job_system.h"
 #include "server/log/audit_log.h"
 #include "server/monitor.h"
+#include "server/observe/process_stats.h"
 #include "server/observe/prometheus_metrics.h"
 #include "server/observe/readiness.h"
 #include "server/observe/readiness_log.h"
 #include "server/observe/reminder.h"
+#include "server/otlp/otlp_exporter.h"
 #include "server/rpc/certificate_end.h"
 #include "server/startup.h"
 #include "server/stop_signal.h"
@@ -56,6 +58,8 @@ constexpr double kHandBackShare = 0.3;
 constexpr double kGoodbyeShare = 0.1;
 // The timer of deadlines comes round five times a second.
 constexpr absl::Duration kDispatcherPatience = absl::Seconds(30);
+// To send the spans that wait.
+constexpr double kTracesShare = 0.04;
 // How long a slot waits for a warm parent that is being started, before it looks at other things.
 constexpr absl::Duration kWorkerPatience = absl::Milliseconds(200);
 constexpr absl::Duration kGoodbyeLook = absl::Milliseconds(5);
@@ -99,6 +103,7 @@ class Daemon {
   absl::Status TakeDataDir();
   absl::Status StartHealth();
   absl::Status OpenStores();
+  absl::Status StartTracing();
   absl::Status StartJobSystem();
   absl::Status StartAdmin();
   api::ApiDependencies Dependencies();
@@ -125,6 +130,8 @@ class Daemon {
   bool was_ready_ NPUC_GUARDED_BY(follow_mutex_) = false;
   observe::Reminder certificate_ NPUC_GUARDED_BY(follow_mutex_);  // when to look at its end
   std::string tenants_error_;  // what was last logged of the file
+  std::atomic<bool> tenants_ok_ = true;
+  std::atomic<int64_t> tenants_read_ = absl::ToUnixSeconds(absl::Now());  // the one in force
   // The stages, in their order.
   std::unique_ptr<auth::Authenticator> authenticator_;
   std::unique_ptr<auth::TenantRules> rules_;
@@ -132,11 +139,14 @@ class Daemon {
   std::unique_ptr<Stores> stores_;
   std::unique_ptr<JobHome> home_;
   std::unique_ptr<backup::SnapshotDesk> snapshots_;
+  std::unique_ptr<otlp::OtlpExporter> exporter_;  // null: no traces
   std::unique_ptr<executor::UsageBook> usage_;
   std::unique_ptr<JobSystem> system_;
   std::unique_ptr<log::AuditLog> audit_;
   std::unique_ptr<executor::DispatchSwitch> dispatch_;
   api::AdminControls admin_;
+  api::OpenConnections connections_;
+  std::unique_ptr<api::OpenStreams> streams_;
   std::unique_ptr<Fronts> fronts_;
   // Null: none. Started before the workers, and destroyed before everything that a scrape asks.
   std::unique_ptr<http::HealthEndpoint> health_;
@@ -152,6 +162,7 @@ absl::Status Daemon::Start() {
   readiness_.Set("recovery", absl::UnavailableError("the stores are opened and jobs recovered"));
   RETURN_IF_ERROR(StartHealth());
   RETURN_IF_ERROR(OpenStores());
+  RETURN_IF_ERROR(StartTracing());
   RETURN_IF_ERROR(StartJobSystem());
   RETURN_IF_ERROR(StartAdmin());
   ASSIGN_OR_RETURN(fronts_, Fronts::Start(context_, Dependencies()));
@@ -230,6 +241,29 @@ absl::Status Daemon::OpenStores() {
   return snapshots_->Open();
 }
 
+absl::Status Daemon::StartTracing() {
+  const Flags& flags = context_.flags;
+  if (flags.otlp_endpoint.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(otlp::Endpoint endpoint, otlp::ParseEndpoint(flags.otlp_endpoint));
+  ASSIGN_OR_RETURN(otlp::Headers headers, ReadOtlpHeaders(flags.otlp_headers_file));
+  if (!headers.empty() && !endpoint.is_loopback()) {
+    context_.log->Warning(
+        "headers go to the collector unencrypted",
+        {{"to", endpoint.ToString()}, {"fix", "a collector on this machine, if they are secrets"}});
+  }
+  exporter_ = std::make_unique<otlp::OtlpExporter>(
+      otlp::ExporterOptions{.endpoint = std::move(endpoint),
+                            .headers = std::move(headers),
+                            .resource = {.service_version = std::string(CompilerVersion()),
+                                         .instance_id = home_->name()},
+                            .sampling_ratio = flags.otlp_sampling_ratio,
+                            .now = [this] { return home_->Now(); }},
+      &metrics_, context_.log);
+  context_.tracer = exporter_.get();
+  sampler_.Add([this](observe::Metrics& metrics) { exporter_->Sample(metrics); });
+  return absl::OkStatus();
+}
+
 absl::Status Daemon::StartJobSystem() {
   ASSIGN_OR_RETURN(const std::optional<int64_t> epoch, SourceDateEpoch());
   ASSIGN_OR_RETURN(usage_,
@@ -256,6 +290,11 @@ absl::Status Daemon::StartAdmin() {
                            {"by", dispatch_->Get().by},
                            {"fix", "npuc-remote admin resume"}});
   }
+  streams_ = std::make_unique<api::OpenStreams>(context_.tracer);
+  sampler_.Add([this](observe::Metrics& metrics) {
+    connections_.Sample(metrics);
+    streams_->Sample(metrics);
+  });
   admin_ = {.dispatch = dispatch_.get(), .usage = usage_.get(), .tenants = [this] {
               return system_->Tenants(*authenticator_);
             }};
@@ -276,11 +315,15 @@ api::ApiDependencies Daemon::Dependencies() {
       .log = context_.log,
       .readiness = &readiness_,
       .metrics = &metrics_,
+      .tracer = context_.tracer,
       .audit = audit_.get(),
       .admin = &admin_,
+      .connections = &connections_,
+      .streams = streams_.get(),
       .watchdog = &watchdog_,
       .facts = {.version = std::string(CompilerVersion()),
                 .compiler_build_id = std::string(CompilerBuildId()),
+                .node = home_->name(),
                 .workers = flags.workers,
                 .max_blob_bytes = static_cast<int64_t>(cache::BlobStoreOptions{}.max_blob_bytes),
                 .max_queued_jobs = flags.max_queued,
@@ -335,8 +378,15 @@ void Daemon::SampleDaemon(observe::Metrics& metrics) const {
   }
   metrics.Set(observe::Metric::kSlots, {}, context_.flags.workers);
   metrics.Set(observe::Metric::kResidentBytes, {}, static_cast<double>(ResidentBytes()));
+  metrics.Set(observe::Metric::kBuildInfo, {CompilerVersion(), CompilerBuildId()}, 1);
+  observe::SampleProcess(metrics);
+  if (!context_.flags.tenants.empty()) {
+    metrics.Set(observe::Metric::kTenantsFileOk, {}, tenants_ok_ ? 1 : 0);
+    metrics.Set(observe::Metric::kTenantsFileLoaded, {}, static_cast<double>(tenants_read_));
+  }
   if (context_.flags.tls_cert.empty()) return;
   const absl::StatusOr<absl::Time> end = rpc::CertificateEnd(context_.flags.tls_cert);
+  metrics.Set(observe::Metric::kTlsCertificateOk, {}, end.ok() && *end > absl::Now() ? 1 : 0);
   if (!end.ok()) return;
   metrics.Set(observe::Metric::kTlsCertificateExpiry, {},
               static_cast<double>(absl::ToUnixSeconds(*end)));
@@ -396,10 +446,12 @@ void Daemon::Reload() {
     context_.log->Error("the tenants file is no good; the old one stays in force",
                         {{"error", error}});
   } else if (changed.ok() && *changed) {
+    tenants_read_ = absl::ToUnixSeconds(absl::Now());
     home_->RefreshPolicies();
     context_.log->Info("the tenants file has changed",
                        {{"tenants", absl::StrCat(authenticator_->directory()->tenants().size())}});
   }
+  tenants_ok_ = changed.ok();
   tenants_error_ = error;
 }
 
@@ -442,7 +494,7 @@ void Daemon::Drain() {
   }
   if (context_.hooks.pause) context_.hooks.pause("shutdown");
   home_->Drain();
-  if (!dispatcher_->Stop(all * (1.0 - kHandBackShare - kGoodbyeShare))) {
+  if (!dispatcher_->Stop(all * (1.0 - kHandBackShare - kGoodbyeShare - kTracesShare))) {
     context_.log->Warning("jobs still run; they go back to the queue");
     system_->runner.SetDraining();
     if (!dispatcher_->Stop(all * kHandBackShare)) {
@@ -455,6 +507,7 @@ void Daemon::Drain() {
     absl::SleepFor(kGoodbyeLook);
   }
   fleet_->pool->Shutdown();
+  if (exporter_ != nullptr) exporter_->Flush(all * kTracesShare);
   home_->Leave();
   SaveUsage();
 }

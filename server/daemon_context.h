@@ -12,6 +12,7 @@
 #include "server/log/log.h"
 #include "server/observe/metrics.h"
 #include "server/observe/sampler.h"
+#include "server/observe/tracer.h"
 #include "server/observe/watchdog.h"
 
 namespace npuc::daemon {
@@ -26,6 +27,7 @@ struct DaemonContext {
   const auth::TenantRules* rules = nullptr;
   observe::Metrics* metrics = nullptr;
   observe::Sampler* sampler = nullptr;
+  observe::Tracer* tracer = nullptr;  // null: no spans are recorded
   observe::Watchdog* watchdog = nullptr;
   std::function<bool()> is_stopping = nullptr;  // SIGTERM has come
 

@@ -65,6 +65,8 @@ int CheckConfig(const Flags& flags) {
       problems.push_back(absl::StrCat("cannot read ", path, ": ", std::strerror(errno)));
     }
   }
+  const absl::Status headers = ReadOtlpHeaders(flags.otlp_headers_file).status();
+  if (!headers.ok()) problems.emplace_back(headers.message());
   for (const std::string& problem : problems) std::cerr << "npucd: " << problem << "\n";
   if (!problems.empty()) return kWrongUsage;
   std::cout << "npucd: the options" << (flags.tenants.empty() ? "" : " and the tenants file")

@@ -20,6 +20,7 @@
 #include "compiler_core/base/status.h"
 #include "compiler_core/base/suggest.h"
 #include "compiler_core/base/yaml_tree.h"
+#include "server/otlp/http_post.h"
 
 namespace npuc::daemon {
 namespace {
@@ -55,6 +56,9 @@ constexpr absl::string_view kValueOptions[] = {"--data-dir",
                                                "--cluster-content-mib",
                                                "--node-name",
                                                "--node-ttl-seconds",
+                                               "--otlp-endpoint",
+                                               "--otlp-headers-file",
+                                               "--otlp-sampling-ratio",
                                                "--backup",
                                                "--restore",
                                                "--check",
@@ -114,6 +118,21 @@ absl::Status SetCgroup(Flags& flags, absl::string_view value) {
   return absl::OkStatus();
 }
 
+absl::Status SetEndpoint(Flags& flags, absl::string_view value) {
+  const absl::Status read = otlp::ParseEndpoint(value).status();
+  if (!read.ok())
+    return absl::InvalidArgumentError(absl::StrCat("--otlp-endpoint ", read.message()));
+  flags.otlp_endpoint = std::string(value);
+  return absl::OkStatus();
+}
+
+absl::Status SetRatio(absl::string_view name, absl::string_view value, double& ratio) {
+  // Not a number compares as false.
+  if (absl::SimpleAtod(value, &ratio) && ratio >= 0 && ratio <= 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, " '", Printable(value), "' is not a number of 0 to 1"));
+}
+
 absl::Status SetValue(Flags& flags, absl::string_view name, absl::string_view value) {
   if (name == "--data-dir") flags.data_dir = std::string(value);
   if (name == "--listen") flags.listen = std::string(value);
@@ -131,6 +150,9 @@ absl::Status SetValue(Flags& flags, absl::string_view name, absl::string_view va
     return SetNumber(name, value, 1, 1 << 30, flags.cluster_content_mib);
   }
   if (name == "--node-ttl-seconds") return SetNumber(name, value, 2, 3600, flags.node_ttl_seconds);
+  if (name == "--otlp-endpoint") return SetEndpoint(flags, value);
+  if (name == "--otlp-headers-file") flags.otlp_headers_file = std::string(value);
+  if (name == "--otlp-sampling-ratio") return SetRatio(name, value, flags.otlp_sampling_ratio);
   if (name == "--backup") flags.backup = std::string(value);
   if (name == "--restore") flags.restore = std::string(value);
   if (name == "--check") flags.check = std::string(value);
@@ -248,6 +270,9 @@ absl::Status CheckTask(const Flags& flags) {
 absl::Status Check(Flags& flags) {
   RETURN_IF_ERROR(CheckCluster(flags));
   if (flags.migrate) return absl::OkStatus();
+  if (!flags.otlp_headers_file.empty() && flags.otlp_endpoint.empty()) {
+    return absl::InvalidArgumentError("--otlp-headers-file needs --otlp-endpoint http://HOST:4318");
+  }
   if (flags.data_dir.empty()) return absl::InvalidArgumentError("--data-dir DIR is required");
   RETURN_IF_ERROR(CheckSecurity(flags));
   RETURN_IF_ERROR(CheckAddress("--listen", flags.listen));
@@ -443,6 +468,15 @@ std::string StorageHelp() {
       "                      what a tenant may make is its quota call_rate\n");
 }
 
+std::string TraceHelp() {
+  return "  --otlp-endpoint URL  sends traces of jobs to an OpenTelemetry collector by OTLP/HTTP "
+         "with\n"
+         "                      JSON: http://HOST:4318 (default: none)\n"
+         "  --otlp-headers-file FILE  lines NAME: VALUE, headers of each request to it\n"
+         "  --otlp-sampling-ratio R  the share of jobs that are traced where the client brings no\n"
+         "                      trace of its own (0 to 1; default: 1)\n";
+}
+
 }  // namespace
 
 std::string FlagsHelp() {
@@ -500,7 +534,8 @@ std::string FlagsHelp() {
       "  --node-ttl-seconds N  an npucd that is silent for so long is dead to the others, "
       "which\n"
       "                      take its jobs over (default: 10)\n"
-      "  --cluster-content-mib N  uploads and results kept in PostgreSQL (default: 51200)\n"
+      "  --cluster-content-mib N  uploads and results kept in PostgreSQL (default: 51200)\n",
+      TraceHelp(),
       "  --port-file FILE    gets grpc=, http= and web=HOST:PORT lines once it serves; until "
       "then\n"
       "                      there is none\n",

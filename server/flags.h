@@ -44,11 +44,14 @@ struct Flags {
   // Limits for all workers together: refuse to start without, say so and go on, or do not try.
   enum class Cgroup : uint8_t { kAuto, kRequire, kOff };
   Cgroup cgroup = Cgroup::kAuto;
-  std::string cluster;              // URL of a PostgreSQL that daemons share; empty: none
-  std::string cluster_secret_file;  // its password; empty: as libpq finds one
-  std::string node_name;            // among the daemons of a cluster; empty: made once
-  int cluster_content_mib = 51200;  // uploads and results that are kept in PostgreSQL
-  int node_ttl_seconds = 10;        // a node that is silent for so long is dead to the others
+  std::string cluster;               // URL of a PostgreSQL that daemons share; empty: none
+  std::string cluster_secret_file;   // its password; empty: as libpq finds one
+  std::string node_name;             // among the daemons of a cluster; empty: made once
+  int cluster_content_mib = 51200;   // uploads and results that are kept in PostgreSQL
+  int node_ttl_seconds = 10;         // a node that is silent for so long is dead to the others
+  std::string otlp_endpoint;         // URL of a collector for traces; empty: none
+  std::string otlp_headers_file;     // lines NAME: VALUE, sent with each request to it
+  double otlp_sampling_ratio = 1.0;  // of the jobs whose client brings no trace; 0 to 1
   std::string port_file;
   bool help = false;
   bool version = false;

@@ -68,6 +68,22 @@ TEST(FlagsTest, AClusterNeedsItsUrl) {
   EXPECT_THAT(ErrorOf({"--node-ttl-seconds", "1"}), HasSubstr("2 to 3600"));
 }
 
+TEST(FlagsTest, TracesGoToACollector) {
+  const auto flags =
+      Parse({"--data-dir", "/d", "--insecure", "--otlp-endpoint", "http://127.0.0.1:4318",
+             "--otlp-headers-file=/h", "--otlp-sampling-ratio", "0.25"});
+  ASSERT_TRUE(flags.ok()) << flags.status();
+  EXPECT_EQ(flags->otlp_endpoint, "http://127.0.0.1:4318");
+  EXPECT_EQ(flags->otlp_headers_file, "/h");
+  EXPECT_EQ(flags->otlp_sampling_ratio, 0.25);
+  for (const char* ratio : {"2", "-0.1", "nan", "x", ""}) {
+    EXPECT_THAT(ErrorOf({"--otlp-sampling-ratio", ratio}), HasSubstr("0 to 1")) << ratio;
+  }
+  EXPECT_THAT(ErrorOf({"--otlp-endpoint", "https://c"}), HasSubstr("--otlp-endpoint 'https://c'"));
+  EXPECT_THAT(ErrorOf({"--data-dir", "/d", "--insecure", "--otlp-headers-file", "/h"}),
+              HasSubstr("needs --otlp-endpoint"));
+}
+
 TEST(FlagsTest, WhatIsWrongIsNamed) {
   EXPECT_THAT(ErrorOf({"--insecure"}), HasSubstr("--data-dir"));
   EXPECT_THAT(ErrorOf({"--data-dir", "/d"}), HasSubstr("or --insecure to serve this machine"));

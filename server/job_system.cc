@@ -1,5 +1,6 @@
 #include "server/job_system.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <thread>
@@ -13,6 +14,7 @@
 #include "compiler_core/pipeline/compile.h"
 #include "server/base/steady_clock.h"
 #include "server/executor/canary.h"
+#include "server/executor/job_trace.h"
 #include "server/startup.h"
 
 namespace npuc::daemon {
@@ -55,7 +57,8 @@ executor::JobRunnerOptions RunnerOptions(const DaemonContext& context,
           .result_scope = ScopeOf(context),
           .check_artifact = CheckArtifact,
           .begin_helper = [by = context.flags.work_nice] { cache::GiveWay(0, by).IgnoreError(); },
-          .bundles = &bundles};
+          .bundles = &bundles,
+          .tracer = context.tracer};
 }
 
 executor::SubmissionOptions OptionsOfSubmission(const DaemonContext& context,
@@ -65,7 +68,8 @@ executor::SubmissionOptions OptionsOfSubmission(const DaemonContext& context,
           .default_timeout = kDefaultTimeout,
           .max_job_bytes = [rules = context.rules](
                                absl::string_view name) { return rules->QuotaOf(name).job_bytes; },
-          .result_scope = ScopeOf(context)};
+          .result_scope = ScopeOf(context),
+          .tracer = context.tracer};
 }
 
 executor::UploadsOptions OptionsOfUploads(const DaemonContext& context) {
@@ -151,6 +155,13 @@ void JobSystem::Sample(observe::Metrics& metrics) {
     metrics.Set(observe::Metric::kJobs, {tenant, "queued"}, static_cast<double>(counts.queued));
     metrics.Set(observe::Metric::kJobs, {tenant, "running"}, static_cast<double>(counts.running));
   }
+  // While it is filled, each look would sort it anew.
+  if (index.is_complete()) {
+    const std::optional<absl::Time> oldest = index.OldestQueued();
+    const absl::Duration waited = oldest.has_value() ? home.Now() - *oldest : absl::ZeroDuration();
+    metrics.Set(observe::Metric::kOldestQueuedSeconds, {},
+                std::max(0.0, absl::ToDoubleSeconds(waited)));
+  }
   metrics.Set(observe::Metric::kWatchers, {}, static_cast<double>(jobs.hub().subscription_count()));
 }
 
@@ -163,8 +174,9 @@ void JobSystem::OnJobsChanged(const std::vector<jobs::Job>& changed) {
 
 void JobSystem::OnJobEnded(const jobs::Job& job) {
   holds.Remove(job.id);
+  executor::RecordJob(context.tracer, job);
   context.log->Info("job ended", {{"job", job.id},
-                                  {"trace", job.spec.trace_id},
+                                  {"trace", job.spec.trace.trace_id},
                                   {"tenant", job.tenant},
                                   {"state", jobs::JobStateName(job.state)},
                                   {"failure", jobs::FailureKindName(job.failure_kind)},

@@ -31,6 +31,28 @@ absl::Status WriteText(const std::string& path, absl::string_view text) {
   return absl::InternalError(absl::StrCat("cannot write ", path, ": ", std::strerror(errno)));
 }
 
+absl::Status OfFile(absl::string_view flag, const std::string& path, absl::string_view why) {
+  return absl::InvalidArgumentError(absl::StrCat(flag, " '", path, "': ", why));
+}
+
+// A file that other users may not read; no error has its text.
+absl::StatusOr<std::string> ReadPrivateFile(absl::string_view flag, const std::string& path,
+                                            size_t max_bytes) {
+  struct stat info = {};
+  if (stat(path.c_str(), &info) != 0) return OfFile(flag, path, std::strerror(errno));
+  if ((info.st_mode & S_IRWXO) != 0) {
+    return OfFile(flag, path, "other users may read it; take their rights away (chmod o= FILE)");
+  }
+  errno = 0;
+  std::ifstream in(path);
+  std::string text(max_bytes + 1, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(in.gcount()));
+  if (!in.is_open() || in.bad()) return OfFile(flag, path, std::strerror(errno));
+  if (text.size() <= max_bytes) return text;
+  return OfFile(flag, path, absl::StrCat("it has more than ", max_bytes, " bytes"));
+}
+
 // The parts of a data directory (deploy/OPERATIONS.md).
 constexpr const char* kParts[] = {"jobs",    "artifacts", "blobs", "work",
                                   "bundles", "snapshots", "LOCK"};
@@ -106,23 +128,20 @@ absl::StatusOr<std::optional<int64_t>> SourceDateEpoch() {
 }
 
 absl::StatusOr<std::string> ReadSecret(const std::string& path) {
-  constexpr size_t kMaxBytes = 1024;
-  const auto refuse = [&](absl::string_view why) {
-    return absl::InvalidArgumentError(absl::StrCat("--cluster-secret-file '", path, "': ", why));
-  };
-  struct stat info = {};
-  if (stat(path.c_str(), &info) != 0) return refuse(std::strerror(errno));
-  if ((info.st_mode & S_IRWXO) != 0) {
-    return refuse("other users may read it; take their rights away (chmod o= FILE)");
-  }
-  std::ifstream in(path);
-  std::string text(kMaxBytes + 1, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(in.gcount()));
-  if (text.size() > kMaxBytes) return refuse("it is larger than a password of 1024 bytes");
+  constexpr char kFlag[] = "--cluster-secret-file";
+  ASSIGN_OR_RETURN(std::string text, ReadPrivateFile(kFlag, path, 1024));
   text.resize(std::min(text.size(), text.find_first_of("\r\n\0", 0, 3)));
-  if (text.empty()) return refuse("its first line, the password, is empty");
+  if (text.empty()) return OfFile(kFlag, path, "its first line, the password, is empty");
   return text;
+}
+
+absl::StatusOr<otlp::Headers> ReadOtlpHeaders(const std::string& path) {
+  constexpr char kFlag[] = "--otlp-headers-file";
+  if (path.empty()) return otlp::Headers();
+  ASSIGN_OR_RETURN(const std::string text, ReadPrivateFile(kFlag, path, size_t{64} << 10));
+  absl::StatusOr<otlp::Headers> headers = otlp::ParseHeaders(text);
+  if (!headers.ok()) return OfFile(kFlag, path, headers.status().message());
+  return headers;
 }
 
 absl::StatusOr<std::string> KeptNodeName(const std::string& data_dir) {

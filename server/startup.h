@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "server/log/log.h"
+#include "server/otlp/http_post.h"
 
 namespace npuc::daemon {
 
@@ -35,6 +36,9 @@ absl::StatusOr<std::optional<int64_t>> SourceDateEpoch();
 // The first line of a file with a password, without its end. INVALID_ARGUMENT: it cannot be read,
 // is empty or too long, or users beside its owner and group may read it. No error has its text.
 absl::StatusOr<std::string> ReadSecret(const std::string& path);
+
+// The headers that --otlp-headers-file names; none of an empty path. Errors as of ReadSecret.
+absl::StatusOr<otlp::Headers> ReadOtlpHeaders(const std::string& path);
 
 // The name of this daemon among others, where none was given: made of the machine's name at the
 // first start, and kept in the data directory.

@@ -96,6 +96,27 @@ TEST_F(DataDirTest, ASecretIsTheFirstLineOfAFileThatOthersCannotRead) {
   EXPECT_EQ(ReadSecret(root_ + "/none").status().code(), absl::StatusCode::kInvalidArgument);
 }
 
+TEST_F(DataDirTest, HeadersOfTheCollectorAreSecrets) {
+  const std::string path = root_ + "/headers";
+  const auto read = [&](absl::string_view text, mode_t mode) {
+    std::ofstream(path, std::ios::trunc) << text;
+    chmod(path.c_str(), mode);
+    return ReadOtlpHeaders(path);
+  };
+  EXPECT_TRUE(ReadOtlpHeaders("")->empty());
+  EXPECT_EQ(*read("# c\nX-Key: s3cret\n", 0600), (otlp::Headers{{"X-Key", "s3cret"}}));
+  for (const auto& [text, mode] : {std::pair<std::string, mode_t>("X-Key: s3cret\n", 0644),
+                                   {"s3cret\n", 0600},
+                                   {"Host: s3cret\n", 0600},
+                                   {std::string(70'000, 's'), 0600}}) {
+    const absl::Status status = read(text, mode).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(status.ToString(), HasSubstr("--otlp-headers-file"));
+    EXPECT_THAT(status.ToString(), ::testing::Not(HasSubstr("s3cret")));
+  }
+  EXPECT_FALSE(ReadOtlpHeaders(root_ + "/none").ok());
+}
+
 TEST(AwaitStoreTest, TriesAgainWhileTheStoreIsAway) {
   const log::Logger log(nullptr, [] { return absl::Now(); });
   int tries = 0;

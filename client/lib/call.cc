@@ -7,6 +7,17 @@
 #include "client/lib/service_error.h"
 
 namespace npuc::client {
+namespace {
+
+// "00-TRACE_ID-SPAN_ID-FLAGS": other bytes would break the call, other meanings the server ignores.
+bool IsTraceparent(absl::string_view text) {
+  constexpr size_t kBytes = 55;
+  return text.size() == kBytes && std::all_of(text.begin(), text.end(), [](char c) {
+           return c == '-' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+         });
+}
+
+}  // namespace
 
 absl::Status ToAbslStatus(const grpc::Status& status) {
   if (status.ok()) return absl::OkStatus();
@@ -17,6 +28,9 @@ absl::Status ToAbslStatus(const grpc::Status& status) {
 Call::Call(const ClientOptions& options) : options_(options) {
   if (!options.token.empty()) {
     context_.AddMetadata("authorization", absl::StrCat("Bearer ", options.token));
+  }
+  if (IsTraceparent(options.traceparent)) {
+    context_.AddMetadata("traceparent", options.traceparent);
   }
 }
 

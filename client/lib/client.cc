@@ -249,6 +249,15 @@ absl::StatusOr<v1::ListTenantsResponse> Client::ListTenants() {
   return response;
 }
 
+absl::StatusOr<v1::ListConnectionsResponse> Client::ListConnections(int limit) {
+  v1::ListConnectionsRequest request;
+  request.set_limit(limit);
+  v1::ListConnectionsResponse response;
+  RETURN_IF_ERROR(impl_->Retried(
+      &Server::admin, &v1::AdminService::Stub::PrepareAsyncListConnections, request, response));
+  return response;
+}
+
 absl::StatusOr<std::vector<v1::Operator>> Client::ListOperators(absl::string_view core,
                                                                 absl::string_view framework) {
   v1::ListOperatorsRequest request;

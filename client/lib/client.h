@@ -31,6 +31,9 @@ struct ClientOptions {
   std::string key_file = {};
   // A bearer token, sent with each call; only over TLS, or to this machine itself.
   std::string token = {};
+  // A W3C `traceparent` ("00-TRACE_ID-SPAN_ID-FLAGS"), sent with each call, so that the server's
+  // log and traces are of the caller's trace. One that is malformed is not sent.
+  std::string traceparent = {};
 
   RetryPolicy retry = {};
   absl::Duration call_timeout = absl::Seconds(30);  // of a call that is no stream
@@ -115,6 +118,8 @@ class Client {
   // All pages together.
   absl::StatusOr<v1::RequeueJobsResponse> RequeueJobs(v1::ListCompileJobsRequest filter);
   absl::StatusOr<v1::ListTenantsResponse> ListTenants();
+  // UNIMPLEMENTED: the server is older than that.
+  absl::StatusOr<v1::ListConnectionsResponse> ListConnections(int limit);
   // Needs the right `read`. UNIMPLEMENTED: the server is older than that.
   absl::StatusOr<std::vector<v1::TenantUsage>> GetUsage(const v1::GetUsageRequest& request);
 

@@ -347,6 +347,18 @@ TEST_P(ClientTest, AServerThatIsNotThereIsUnavailable) {
   EXPECT_EQ(client().GetServerInfo().status().code(), absl::StatusCode::kUnavailable);
 }
 
+TEST_P(ClientTest, ATraceparentGoesWithEachCallWhereItIsOne) {
+  options_.traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+  ASSERT_TRUE(client().GetServerInfo().ok());
+  EXPECT_EQ(server_.traceparent, options_.traceparent);
+}
+
+TEST_P(ClientTest, AMalformedTraceparentIsNotSent) {
+  options_.traceparent = "nonsense\n";
+  ASSERT_TRUE(client().GetServerInfo().ok());
+  EXPECT_EQ(server_.traceparent, "");
+}
+
 TEST_P(ClientTest, ATokenGoesToThisMachineOrOverTlsOnly) {
   options_.token = "secret";
   ASSERT_TRUE(client().GetServerInfo().ok());

@@ -125,10 +125,14 @@ grpc::Status FakeServer::BreakCall(grpc::ServerContext* context) const {
 }
 
 bool FakeServer::FailUnary(grpc::ServerContext* context) {
-  const auto found = context->client_metadata().find("authorization");
-  authorization = found == context->client_metadata().end()
-                      ? ""
-                      : std::string(found->second.data(), found->second.size());
+  const auto value = [&](const char* name) {
+    const auto found = context->client_metadata().find(name);
+    return found == context->client_metadata().end()
+               ? std::string()
+               : std::string(found->second.data(), found->second.size());
+  };
+  authorization = value("authorization");
+  traceparent = value("traceparent");
   if (script.fail_unary <= 0) return false;
   --script.fail_unary;
   return true;

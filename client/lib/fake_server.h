@@ -70,6 +70,7 @@ class FakeServer final : public v1::CompileService::Service,
   int64_t downloaded_bytes = 0;
   int upload_streams = 0;
   int watch_streams = 0;
+  std::string traceparent;    // of the last call
   std::string authorization;  // of the last call
 
   // An outcome that SUCCEEDED with one artifact, model.h, of the given bytes, and six events.

@@ -81,11 +81,42 @@ ExitCode ListTenants(client::Client& client, const Options& options, Console& co
   return kDone;
 }
 
+ExitCode ListConnections(client::Client& client, const Options& options, Console& console) {
+  const auto answer = client.ListConnections(options.limit);
+  if (!answer.ok()) return console.Fail(answer.status(), options.json);
+  std::vector<std::vector<std::string>> connections = {
+      {"PROTOCOL", "PEER", "IDENTITY", "TENANT", "CALLS", "LAST", "SINCE", "RECEIVED", "SENT"}};
+  for (const v1::Connection& one : answer->connections()) {
+    if (options.json) console.Out(ConnectionJson(one, answer->node()));
+    connections.push_back({Printable(one.protocol()), Printable(one.peer()), OrDash(one.identity()),
+                           OrDash(one.tenant()), absl::StrCat(one.calls()),
+                           OrDash(one.last_method()), HumanTime(one.since()),
+                           HumanBytes(one.received_bytes()), HumanBytes(one.sent_bytes())});
+  }
+  std::vector<std::vector<std::string>> streams = {
+      {"PROTOCOL", "METHOD", "PEER", "IDENTITY", "TENANT", "OBJECT", "SINCE", "BYTES"}};
+  for (const v1::OpenStream& one : answer->streams()) {
+    if (options.json) console.Out(StreamJson(one, answer->node()));
+    streams.push_back({Printable(one.protocol()), Printable(one.method()), Printable(one.peer()),
+                       OrDash(one.identity()), OrDash(one.tenant()), OrDash(one.object()),
+                       HumanTime(one.since()), HumanBytes(one.bytes())});
+  }
+  if (options.json) return kDone;
+  console.Out(absl::StrCat(answer->open_connections(), " connections are open at ",
+                           Printable(answer->node()), ", ", answer->connections_size(), " shown"));
+  PrintTable(connections, console);
+  console.Out(absl::StrCat(answer->open_streams(), " streams are open, ", answer->streams_size(),
+                           " shown"));
+  PrintTable(streams, console);
+  return kDone;
+}
+
 }  // namespace
 
 ExitCode RunAdmin(client::Client& client, const Options& options, Console& console) {
   const std::string& action = options.admin_action;
   if (action == "tenants") return ListTenants(client, options, console);
+  if (action == "connections") return ListConnections(client, options, console);
   if (action == "pause" || action == "resume") return SetDispatch(client, options, console);
   if (MatchesAll(options.filter) && !options.all) {
     console.Err(Console::Tone::kBad,

@@ -46,6 +46,7 @@ absl::StatusOr<client::ClientOptions> MakeClientOptions(const Options& options, 
   made.cert_file = options.cert_file;
   made.key_file = options.key_file;
   made.token = options.token;
+  made.traceparent = options.traceparent;
   if (!options.token_file.empty()) {
     ASSIGN_OR_RETURN(std::string token,
                      client::ReadWholeFile(options.token_file, kMaxTokenFileBytes));
@@ -80,8 +81,6 @@ std::string Standing(const v1::CompileJob& job) {
   if (job.cache_hit()) absl::StrAppend(&text, " (from the cache)");
   return text;
 }
-
-std::string OrDash(const std::string& text) { return text.empty() ? "-" : Printable(text); }
 
 // "branch=main run=12"; "-" where there is none.
 std::string LabelsText(const v1::CompileJob& job) {

@@ -317,17 +317,22 @@ class Builder {
                         "  npuc-remote admin resume\n"
                         "  npuc-remote admin cancel --tenant audio --reason flood\n"
                         "  npuc-remote admin requeue --since 12h\n"
-                        "  npuc-remote admin tenants --json\n");
+                        "  npuc-remote admin tenants --json\n"
+                        "  npuc-remote admin connections --limit 20\n");
     sub->add_option(
            "ACTION", options_.admin_action,
            "pause or resume the start of jobs; cancel jobs; requeue jobs that failed, each "
-           "once, as new ones; list tenants")
+           "once, as new ones; list tenants; list the connections and streams that are open")
         ->required()
-        ->check(CLI::IsMember({"pause", "resume", "cancel", "requeue", "tenants"}));
+        ->check(CLI::IsMember({"pause", "resume", "cancel", "requeue", "tenants", "connections"}));
     AddFilter(sub);
     sub->add_option("--reason", options_.reason, "why, for those who look later");
     sub->add_flag("--all", options_.all,
                   "cancel or requeue without a filter: the jobs of everybody");
+    sub->add_option("--limit", options_.limit,
+                    "connections, and streams: at most so many of each, those that carried the "
+                    "most bytes (default 50)")
+        ->check(CLI::Range(1, 1000));
   }
 
   void AddUsage() {

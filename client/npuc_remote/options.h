@@ -44,7 +44,8 @@ struct Options {
   // Of every command.
   std::string server;
   std::string token_file;
-  std::string token;  // of the environment
+  std::string token;        // of the environment
+  std::string traceparent;  // likewise
   std::string ca_file;
   std::string cert_file;
   std::string key_file;
@@ -69,13 +70,13 @@ struct Options {
   std::vector<std::string> names;
   // list, admin
   v1::ListCompileJobsRequest filter;
-  // list
+  // list, admin
   int limit = 50;
   // usage
   v1::GetUsageRequest usage;
   bool csv = false;
   // admin, with the filter of list and the reason of cancel
-  std::string admin_action;  // "pause", "resume", "cancel", "requeue" or "tenants"
+  std::string admin_action;  // "pause", "resume", "cancel", "requeue", "tenants" or "connections"
   bool all = false;          // cancel and requeue may go without a filter
   // inspect
   std::string model;

@@ -265,6 +265,7 @@ std::string JobJson(const v1::CompileJob& job) {
                {"model_md5", job.model_md5()},
                {"tenant", job.tenant()},
                {"submitter", job.submitter()},
+               {"trace_id", job.trace_id()},
                {"core", job.core()},
                {"framework", job.framework()},
                {"priority", job.spec().priority()},
@@ -387,6 +388,33 @@ std::string TenantJson(const v1::TenantState& tenant) {
        {"max_call_rate", limit(tenant.has_max_call_rate(), tenant.max_call_rate())}});
 }
 
+std::string ConnectionJson(const v1::Connection& connection, const std::string& node) {
+  return Dump({{"kind", "connection"},
+               {"node", node},
+               {"protocol", connection.protocol()},
+               {"peer", connection.peer()},
+               {"identity", connection.identity()},
+               {"tenant", connection.tenant()},
+               {"last_method", connection.last_method()},
+               {"calls", connection.calls()},
+               {"since", TimeJson(connection.since())},
+               {"received_bytes", connection.received_bytes()},
+               {"sent_bytes", connection.sent_bytes()}});
+}
+
+std::string StreamJson(const v1::OpenStream& stream, const std::string& node) {
+  return Dump({{"kind", "stream"},
+               {"node", node},
+               {"protocol", stream.protocol()},
+               {"method", stream.method()},
+               {"peer", stream.peer()},
+               {"identity", stream.identity()},
+               {"tenant", stream.tenant()},
+               {"object", stream.object()},
+               {"since", TimeJson(stream.since())},
+               {"bytes", stream.bytes()}});
+}
+
 std::string UsageJson(const v1::TenantUsage& usage) {
   return Dump({{"day", usage.day()},
                {"tenant", usage.tenant()},
@@ -415,6 +443,8 @@ std::string OperatorJson(const v1::Operator& op) {
                {"restrictions",
                 ListJson(op.restrictions(), [](const std::string& text) { return text; })}});
 }
+
+std::string OrDash(const std::string& text) { return text.empty() ? "-" : Printable(text); }
 
 std::string HumanBytes(int64_t bytes) {
   constexpr const char* kUnits[] = {"kB", "MB", "GB", "TB"};

@@ -59,11 +59,15 @@ std::string DispatchJson(const v1::DispatchState& state);
 std::string CountJson(const char* name, int64_t count);
 std::string RequeueJson(const v1::RequeueJobsResponse& answer);
 std::string TenantJson(const v1::TenantState& tenant);
+std::string ConnectionJson(const v1::Connection& connection, const std::string& node);
+std::string StreamJson(const v1::OpenStream& stream, const std::string& node);
 std::string UsageJson(const v1::TenantUsage& usage);
 std::string CallerJson(const v1::GetCallerResponse& caller);
 std::string CoreJson(absl::string_view core);
 std::string OperatorJson(const v1::Operator& op);
 
+// For a table: "-" where it is empty.
+std::string OrDash(const std::string& text);
 // "12.3 kB"
 std::string HumanBytes(int64_t bytes);
 // "2026-01-31 12:00:00" in the zone of the process; "-" where not set.

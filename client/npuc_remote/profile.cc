@@ -109,6 +109,7 @@ absl::Status FillConnection(Options& options) {
     const auto found = profile.find(name);
     return found == profile.end() ? std::string() : found->second;
   };
+  options.traceparent = Environment("TRACEPARENT");
   // A token of the environment stands for a token file that nobody named.
   if (options.token_file.empty()) options.token = Environment("NPUC_TOKEN");
   for (const Field& field : kFields) {

@@ -17,9 +17,9 @@ namespace npuc::remote {
 // there is no home, and no profile.
 std::string ProfilePath();
 
-// Fills in what of server, ca, cert, key, token_file and tls is not given. A field of the
-// environment counts before the profile's. INVALID_ARGUMENT: the profile has a line that is none of
-// its own; else why it cannot be read. A profile that is not there is none.
+// Fills in what of server, ca, cert, key, token_file and tls is not given, and the traceparent. A
+// field of the environment counts before the profile's. INVALID_ARGUMENT: the profile has a line
+// that is none of its own; else why it cannot be read. A profile that is not there is none.
 absl::Status FillConnection(Options& options);
 
 // Writes the options that are given into the profile, which keeps its others; "NAME = VALUE" lines,

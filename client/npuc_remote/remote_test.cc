@@ -432,6 +432,11 @@ TEST_F(RemoteTest, TheProfileStandsForOptionsAndTheEnvironmentBeforeIt) {
   EXPECT_EQ(Run({"whoami", "--token-file", Path("other")}), kDone);
   EXPECT_EQ(server_.authorization, "Bearer of-an-option");
   unsetenv("NPUC_TOKEN");
+  constexpr char kTraceparent[] = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+  setenv("TRACEPARENT", kTraceparent, 1);
+  EXPECT_EQ(Run({"whoami"}), kDone);
+  EXPECT_EQ(server_.traceparent, kTraceparent);
+  unsetenv("TRACEPARENT");
   setenv("NPUC_CA", Path("no-such.pem").c_str(), 1);
   EXPECT_EQ(Run({"whoami"}), kWrongUsage);
   EXPECT_THAT(err_.str(), HasSubstr("no-such.pem"));

@@ -20,6 +20,8 @@ namespace {
 constexpr size_t kMaxReasonBytes = 1024;
 // One call is about so many jobs; the caller goes on.
 constexpr size_t kMaxJobsOfACall = 1000;
+constexpr int32_t kMaxListedConnections = 1000;
+constexpr int32_t kDefaultListedConnections = 100;
 
 void CheckReason(absl::string_view reason, jobs::FieldChecker& check) {
   if (reason.size() <= kMaxReasonBytes) return;
@@ -177,6 +179,45 @@ absl::Status ListTenants(const ApiDependencies& deps, const auth::Caller& caller
   return absl::OkStatus();
 }
 
+absl::Status ListConnections(const ApiDependencies& deps, const auth::Caller& caller,
+                             const v1::ListConnectionsRequest& request,
+                             v1::ListConnectionsResponse* response) {
+  if (request.limit() < 0 || request.limit() > kMaxListedConnections) {
+    jobs::FieldChecker check;
+    check.Add("limit", absl::StrCat(request.limit(), " is not in 0 to ", kMaxListedConnections));
+    return check.ToStatus();
+  }
+  const auto limit =
+      static_cast<size_t>(request.limit() == 0 ? kDefaultListedConnections : request.limit());
+  for (const OpenConnections::Connection& open : deps.connections->List(limit)) {
+    v1::Connection* const out = response->add_connections();
+    out->set_protocol(open.protocol);
+    out->set_peer(open.peer);
+    out->set_identity(open.identity);
+    out->set_tenant(open.tenant);
+    out->set_last_method(open.last_method);
+    out->set_calls(open.calls);
+    api::ToProto(open.since, out->mutable_since());
+    out->set_received_bytes(open.received_bytes);
+    out->set_sent_bytes(open.sent_bytes);
+  }
+  for (const OpenStreams::Stream& open : deps.streams->List(limit)) {
+    v1::OpenStream* const out = response->add_streams();
+    out->set_protocol(open.protocol);
+    out->set_method(open.method);
+    out->set_peer(open.peer);
+    out->set_identity(open.identity);
+    out->set_tenant(open.tenant);
+    out->set_object(open.object);
+    api::ToProto(open.since, out->mutable_since());
+    out->set_bytes(open.bytes);
+  }
+  response->set_open_connections(static_cast<int64_t>(deps.connections->count()));
+  response->set_open_streams(static_cast<int64_t>(deps.streams->count()));
+  response->set_node(deps.facts.node);
+  return absl::OkStatus();
+}
+
 bool IsDay(const std::string& text) {
   absl::CivilDay day;
   return absl::ParseCivilTime(text, &day) && absl::FormatCivilTime(day) == text;
@@ -218,6 +259,8 @@ const Method<v1::RequeueJobsRequest, v1::RequeueJobsResponse> kRequeueJobs = {
     "RequeueJobs", auth::Right::kAdmin, RequeueJobs};
 const Method<v1::ListTenantsRequest, v1::ListTenantsResponse> kListTenants = {
     "ListTenants", auth::Right::kAdmin, ListTenants};
+const Method<v1::ListConnectionsRequest, v1::ListConnectionsResponse> kListConnections = {
+    "ListConnections", auth::Right::kAdmin, ListConnections};
 const Method<v1::GetUsageRequest, v1::GetUsageResponse> kGetUsage = {"GetUsage", auth::Right::kRead,
                                                                      GetUsage};
 

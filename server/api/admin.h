@@ -31,6 +31,7 @@ extern const Method<v1::SetDispatchRequest, v1::SetDispatchResponse> kSetDispatc
 extern const Method<v1::CancelJobsRequest, v1::CancelJobsResponse> kCancelJobs;
 extern const Method<v1::RequeueJobsRequest, v1::RequeueJobsResponse> kRequeueJobs;
 extern const Method<v1::ListTenantsRequest, v1::ListTenantsResponse> kListTenants;
+extern const Method<v1::ListConnectionsRequest, v1::ListConnectionsResponse> kListConnections;
 extern const Method<v1::GetUsageRequest, v1::GetUsageResponse> kGetUsage;
 
 template <typename Visit>
@@ -39,6 +40,7 @@ void ForEachAdminMethod(Visit visit) {
   visit(kCancelJobs);
   visit(kRequeueJobs);
   visit(kListTenants);
+  visit(kListConnections);
   visit(kGetUsage);
 }
 

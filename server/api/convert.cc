@@ -292,6 +292,7 @@ void ToProto(const jobs::Job& job, const std::optional<jobs::JobWait>& wait, v1:
   out->set_core(job.spec.core);
   out->set_framework(job.spec.framework);
   out->set_submitter(job.spec.submitter);
+  out->set_trace_id(job.spec.trace.trace_id);
 }
 
 void ToProto(const jobs::JobEvent& event, v1::JobEvent* out) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/time/time.h"
+#include "server/api/open_connections.h"
 #include "server/auth/authenticator.h"
 #include "server/executor/inspections.h"
 #include "server/executor/lifecycle.h"
@@ -15,6 +16,7 @@
 #include "server/log/log.h"
 #include "server/observe/metrics.h"
 #include "server/observe/readiness.h"
+#include "server/observe/tracer.h"
 #include "server/observe/watchdog.h"
 
 namespace npuc::log {
@@ -29,6 +31,7 @@ struct AdminControls;  // server/api/admin.h
 struct ServerFacts {
   std::string version;
   std::string compiler_build_id;
+  std::string node;  // its name among the daemons of a cluster
   int32_t workers = 0;
   int64_t max_blob_bytes = 0;
   int64_t max_queued_jobs = 0;
@@ -47,9 +50,12 @@ struct ApiDependencies {
   const executor::Lifecycle* lifecycle = nullptr;
   const log::Logger* log = nullptr;
   const observe::Readiness* readiness = nullptr;
-  observe::Metrics* metrics = nullptr;    // may be null
-  log::AuditLog* audit = nullptr;         // may be null
-  const AdminControls* admin = nullptr;   // may be null: then nobody may what it does
+  observe::Metrics* metrics = nullptr;   // may be null
+  observe::Tracer* tracer = nullptr;     // may be null
+  log::AuditLog* audit = nullptr;        // may be null
+  const AdminControls* admin = nullptr;  // may be null: then nobody may what it does
+  OpenConnections* connections = nullptr;
+  OpenStreams* streams = nullptr;
   observe::Watchdog* watchdog = nullptr;  // sees a pool whose threads are all stuck; may be null
   ServerFacts facts;
 };

@@ -1,6 +1,5 @@
 #include "server/api/methods.h"
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -12,6 +11,7 @@
 #include "server/api/job_list.h"
 #include "server/catalog/catalog.h"
 #include "server/executor/access.h"
+#include "server/executor/job_trace.h"
 #include "server/jobs/service_error.h"
 
 namespace npuc::api {
@@ -26,7 +26,7 @@ absl::StatusOr<executor::SubmitRequest> ReadCreate(const ApiDependencies& deps,
   ASSIGN_OR_RETURN(executor::SubmitRequest submit, FromProto(request));
   submit.tenant = caller.tenant;
   submit.submitter = caller.identity;
-  submit.trace_id = caller.trace_id;
+  submit.trace = deps.tracer == nullptr ? caller.trace : deps.tracer->Begin(caller.trace);
   return submit;
 }
 
@@ -43,7 +43,7 @@ absl::Status AnswerCreate(const ApiDependencies& deps, const auth::Caller& calle
   }
   deps.log->Info(submitted->already_existed ? "job repeated" : "job accepted",
                  {{"job", job.id},
-                  {"trace", job.spec.trace_id},
+                  {"trace", job.spec.trace.trace_id},
                   {"tenant", caller.tenant},
                   {"identity", caller.identity},
                   {"state", jobs::JobStateName(job.state)},
@@ -137,7 +137,7 @@ absl::Status RunInspect(const ApiDependencies& deps, const auth::Caller& caller,
   ASSIGN_OR_RETURN(const executor::Inspection inspection, deps.inspections->Run(wanted));
   deps.log->Info("model inspected", {{"tenant", caller.tenant},
                                      {"identity", caller.identity},
-                                     {"trace", caller.trace_id},
+                                     {"trace", caller.trace.trace_id},
                                      {"model_sha256", wanted.model.sha256},
                                      {"is_model", inspection.is_model ? "true" : "false"}});
   for (const base::JobDiagnostic& diagnostic : inspection.diagnostics) {
@@ -245,11 +245,12 @@ absl::Status Operators(const ApiDependencies& deps, const auth::Caller& caller,
 
 absl::StatusOr<std::unique_ptr<cache::ArtifactReader>> FindArtifact(
     const ApiDependencies& deps, const auth::Caller& caller,
-    const v1::DownloadArtifactRequest& request) {
+    const v1::DownloadArtifactRequest& request, OpenStreams::Place* place) {
   RETURN_IF_ERROR(deps.lifecycle->CheckReads());
   RETURN_IF_ERROR(CheckJobId(request.job_id()));
   ASSIGN_OR_RETURN(const std::shared_ptr<const jobs::Job> job,
                    executor::FindJob(*deps.jobs, caller, request.job_id()));
+  if (place != nullptr) place->SetTrace(executor::TraceOf(*job));
   return deps.downloads->Open(*job, request.artifact_name(), request.offset());
 }
 
@@ -280,8 +281,8 @@ const Method<v1::ListOperatorsRequest, v1::ListOperatorsResponse> kListOperators
 
 absl::StatusOr<std::unique_ptr<cache::ArtifactReader>> OpenArtifact(
     const ApiDependencies& deps, const auth::Caller& caller,
-    const v1::DownloadArtifactRequest& request) {
-  auto opened = FindArtifact(deps, caller, request);
+    const v1::DownloadArtifactRequest& request, OpenStreams::Place* place) {
+  auto opened = FindArtifact(deps, caller, request, place);
   Audit(deps, caller, "download", absl::StrCat(request.job_id(), "/", request.artifact_name()),
         opened.status());
   if (opened.ok()) {
@@ -291,15 +292,11 @@ absl::StatusOr<std::unique_ptr<cache::ArtifactReader>> OpenArtifact(
   return opened;
 }
 
-std::string TraceIdOf(absl::string_view traceparent) {
-  constexpr size_t kBegin = 3;
-  constexpr size_t kDigits = 32;
-  if (traceparent.size() < kBegin + kDigits || traceparent.size() > 256) return "";
-  const absl::string_view digits = traceparent.substr(kBegin, kDigits);
-  const bool hex = std::all_of(digits.begin(), digits.end(), [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
-  });
-  return hex ? std::string(digits) : "";
+std::unique_ptr<OpenStreams::Place> AddStream(const ApiDependencies& deps, const char* protocol,
+                                              const char* method, const auth::Caller& caller,
+                                              std::string object, bool is_transfer) {
+  if (deps.streams == nullptr) return nullptr;
+  return deps.streams->Add(protocol, method, caller, std::move(object), is_transfer);
 }
 
 void LogFault(const log::Logger& log, const char* method, const absl::Status& status) {

@@ -80,12 +80,15 @@ void ForEachMethod(Visit visit) {
 }
 
 // DownloadArtifact, up to the bytes, which are Downloads::Read's. Its right is kRead.
+// `place`: the stream's, which becomes a part of the job's trace; may be null.
 absl::StatusOr<std::unique_ptr<cache::ArtifactReader>> OpenArtifact(
     const ApiDependencies& deps, const auth::Caller& caller,
-    const v1::DownloadArtifactRequest& request);
+    const v1::DownloadArtifactRequest& request, OpenStreams::Place* place);
 
-// The trace id of a W3C traceparent header, "00-<32 hex digits>-<16>-<2>"; empty where it has none.
-std::string TraceIdOf(absl::string_view traceparent);
+// The place of a call that lasts; null where nobody keeps it.
+std::unique_ptr<OpenStreams::Place> AddStream(const ApiDependencies& deps, const char* protocol,
+                                              const char* method, const auth::Caller& caller,
+                                              std::string object, bool is_transfer);
 
 // Logs what is the server's own fault.
 void LogFault(const log::Logger& log, const char* method, const absl::Status& status);

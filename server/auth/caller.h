@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "server/base/trace_context.h"
 
 namespace npuc::auth {
 
@@ -34,8 +35,8 @@ struct Caller {
   std::string identity;  // as the tenants file names it
   std::string tenant;
   Rights rights;
-  std::string trace_id = {};  // what the call says it belongs to; empty: nothing
-  std::string peer = {};      // the client's address
+  base::TraceContext trace = {};  // what the call says it belongs to
+  std::string peer = {};          // the client's address
 
   // Whether jobs of `tenant` may be seen at all: its own, or an admin's any.
   bool Sees(absl::string_view other_tenant) const {

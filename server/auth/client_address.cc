@@ -25,12 +25,19 @@ std::string AddressGroup(absl::string_view address) {
   return absl::StrCat(shown, "/64");
 }
 
-std::string AddressOfGrpcPeer(absl::string_view peer) {
+std::string EndpointOfGrpcPeer(absl::string_view peer) {
   const std::string decoded = absl::StrReplaceAll(peer, {{"%5B", "["}, {"%5D", "]"}});
-  absl::string_view address = decoded;
-  if (!absl::ConsumePrefix(&address, "ipv4:") && !absl::ConsumePrefix(&address, "ipv6:")) {
+  absl::string_view endpoint = decoded;
+  if (!absl::ConsumePrefix(&endpoint, "ipv4:") && !absl::ConsumePrefix(&endpoint, "ipv6:")) {
     return std::string(peer);
   }
+  return std::string(endpoint);
+}
+
+std::string AddressOfGrpcPeer(absl::string_view peer) {
+  const std::string endpoint = EndpointOfGrpcPeer(peer);
+  if (endpoint == peer) return endpoint;
+  absl::string_view address = endpoint;
   address = address.substr(0, address.rfind(':'));
   absl::ConsumePrefix(&address, "[");
   absl::ConsumeSuffix(&address, "]");

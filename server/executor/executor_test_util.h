@@ -2,6 +2,7 @@
 #define NPUC_SERVER_EXECUTOR_EXECUTOR_TEST_UTIL_H_
 
 #include <algorithm>
+#include <atomic>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -19,6 +20,7 @@
 #include "compiler_core/base/digest.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/config/config.h"
+#include "server/observe/tracer.h"
 #include "server/worker/worker_pool.h"
 
 namespace npuc::executor {
@@ -287,6 +289,48 @@ class FakeWorkers : public worker::WorkerRunner {
   Behaviour behaviour_;              // guarded by mutex_
   int runs_ = 0;                     // guarded by mutex_
   std::set<std::string> cancelled_;  // guarded by mutex_
+};
+
+// Keeps the spans; its clock goes on by a millisecond with each look.
+class FakeTracer : public observe::Tracer {
+ public:
+  base::TraceContext Begin(const base::TraceContext& client) override { return client; }
+  void Record(observe::Span span) override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    spans_.push_back(std::move(span));
+  }
+  absl::Time Now() const override {
+    return absl::FromUnixSeconds(100) + absl::Milliseconds(++looks_);
+  }
+
+  std::vector<observe::Span> spans() const {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return spans_;
+  }
+  // The first of this name.
+  observe::Span Named(absl::string_view name) const {
+    for (const observe::Span& span : spans()) {
+      if (span.name == name) return span;
+    }
+    return {};
+  }
+  // "PARENT > NAME" of each span; "?" where the parent is none of them.
+  std::vector<std::string> Tree() const {
+    std::vector<std::string> tree;
+    for (const observe::Span& span : spans()) {
+      std::string parent = "?";
+      for (const observe::Span& other : spans()) {
+        if (other.span_id == span.parent_id) parent = other.name;
+      }
+      tree.push_back(absl::StrCat(parent, " > ", span.name));
+    }
+    return tree;
+  }
+
+ private:
+  mutable std::atomic<int> looks_ = 0;
+  mutable std::mutex mutex_;
+  std::vector<observe::Span> spans_;  // guarded by mutex_
 };
 
 // A run that makes these artifacts, names and bytes.

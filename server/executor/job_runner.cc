@@ -16,6 +16,7 @@
 #include "compiler_core/base/status.h"
 #include "server/executor/cache_inputs.h"
 #include "server/executor/event_pump.h"
+#include "server/executor/job_trace.h"
 #include "server/executor/result_storing.h"
 
 namespace npuc::executor {
@@ -34,15 +35,25 @@ log::LogLevel LevelOf(worker::WorkerOutcome::Kind kind) {
   return is_lost ? log::LogLevel::kWarning : log::LogLevel::kInfo;
 }
 
+void NoteWorker(const absl::StatusOr<worker::WorkerOutcome>& outcome, RunTrace::Part& part) {
+  if (!outcome.ok()) return part.Fail(outcome.status().message());
+  part.Note("npuc.outcome", std::string(worker::WorkerOutcomeKindName(outcome->kind)));
+  part.Note("npuc.start_seconds", absl::ToDoubleSeconds(outcome->start_time));
+  part.Note("npuc.processor_seconds", absl::ToDoubleSeconds(outcome->cpu_time));
+  part.Note("npuc.peak_memory_bytes", static_cast<int64_t>(outcome->peak_memory_bytes));
+  if (outcome->kind != worker::WorkerOutcome::Kind::kSucceeded) part.Fail(outcome->text);
+}
+
 // Carries a worker's events to the pump and its artifacts to the cache, keeps the log, and passes a
 // cancel on.
 class RunEvents : public worker::WorkerEvents {
  public:
   // take_lease: called before each event; false: nobody wants the run any more.
-  RunEvents(EventPump* pump, ResultStoring* storing, std::function<bool()> take_lease,
-            std::function<bool()> is_cancelled)
+  RunEvents(EventPump* pump, ResultStoring* storing, RunTrace* trace,
+            std::function<bool()> take_lease, std::function<bool()> is_cancelled)
       : pump_(pump),
         storing_(storing),
+        trace_(trace),
         take_lease_(std::move(take_lease)),
         is_cancelled_(std::move(is_cancelled)) {}
 
@@ -51,6 +62,7 @@ class RunEvents : public worker::WorkerEvents {
     Tell(jobs::LogEvent{std::string(line)});
   }
   void OnStage(absl::string_view stage, double fraction) override {
+    trace_->Stage(stage);
     Tell(jobs::ProgressEvent{std::string(stage), fraction});
   }
   void OnDiagnostic(const Diagnostic& diagnostic) override {
@@ -76,6 +88,7 @@ class RunEvents : public worker::WorkerEvents {
 
   EventPump* const pump_;
   ResultStoring* const storing_;
+  RunTrace* const trace_;
   const std::function<bool()> take_lease_;
   const std::function<bool()> is_cancelled_;
   std::string log_;
@@ -98,6 +111,8 @@ struct JobRunner::Attempt {
   std::string log = {};                           // what compile.log gets
   std::vector<jobs::EventBody> last_events = {};  // told with the result
   std::optional<ResultStoring> storing = {};
+  std::optional<RunTrace> trace = {};  // set as it begins
+  absl::Time waits_since = absl::InfinitePast();
 };
 
 JobRunner::JobRunner(JobRunnerOptions options, jobs::JobService* jobs, cache::InputStore* inputs,
@@ -134,10 +149,20 @@ void JobRunner::Abandon(const jobs::Lease& lease) {
   workers_->Cancel(RunId(lease.job_id, lease.fence));
 }
 
+// Since the job was accepted, or put back by a run that was lost: its last event then.
+absl::Time JobRunner::WaitsSince(const jobs::Job& job) const {
+  if (job.attempts == 0) return job.create_time;
+  const auto events = jobs_->ReadEvents(job.id, job.last_seq, 1, 1);
+  if (!events.ok() || events->empty()) return job.create_time;
+  return events->front().time;
+}
+
 void JobRunner::Run(jobs::JobService::Claim claim) {
   Attempt attempt{.job = claim.job(),
                   .run_id = RunId(claim.expected().job_id, claim.expected().fence)};
   attempt.claim.emplace(std::move(claim));
+  attempt.trace.emplace(options_.tracer, *attempt.job, attempt.run_id);
+  if (attempt.trace->is_on()) attempt.waits_since = WaitsSince(*attempt.job);
   RunAttempt(attempt);
   if (!attempt.lease_failed) return;
   // Its worker is gone, and the job is back in its place: now the store has time to recover.
@@ -152,7 +177,8 @@ void JobRunner::RunAttempt(Attempt& attempt) {
     return;
   }
   if (FinishFromCache(attempt)) return;
-  if (const absl::Status acquired = AcquireInputs(attempt); !acquired.ok()) {
+  const absl::Status acquired = AcquireInputs(attempt);
+  if (!acquired.ok()) {
     if (StaysInPlace(attempt, acquired)) return;
     Fail(attempt,
          absl::IsNotFound(acquired) ? jobs::FailureKind::kInputLost : jobs::FailureKind::kInternal,
@@ -237,7 +263,12 @@ absl::Status JobRunner::Prepare(Attempt& attempt) {
 
 bool JobRunner::FinishFromCache(Attempt& attempt) {
   if (attempt.job->spec.no_cache) return false;
-  const auto cached = cache_->Lookup(*attempt.key);
+  const auto cached = [&] {
+    RunTrace::Part part = attempt.trace->Begin("cache lookup");
+    auto found = cache_->Lookup(*attempt.key);
+    part.Note("npuc.cache.hit", found.ok() && found->has_value());
+    return found;
+  }();
   if (!cached.ok()) {
     log_->Warning("cache look-up failed",
                   {{"job", attempt.job->id}, {"error", cached.status().message()}});
@@ -258,6 +289,7 @@ bool JobRunner::FinishFromCache(Attempt& attempt) {
 }
 
 absl::Status JobRunner::AcquireInputs(Attempt& attempt) {
+  const RunTrace::Part part = attempt.trace->Begin("inputs");
   for (const base::InputFile& input : attempt.job->spec.inputs) {
     ASSIGN_OR_RETURN(cache::BlobRef held, inputs_->Acquire(attempt.job->tenant, input.sha256));
     attempt.worker_job.inputs.push_back({.file = input, .path = held.path});
@@ -286,6 +318,7 @@ absl::Status JobRunner::Remake(const jobs::Job& job) {
   }
   const absl::Cleanup end = [this] { remaking_ = false; };
   Attempt attempt{.job = std::make_shared<const jobs::Job>(job), .run_id = RunId(job.id, 0)};
+  attempt.trace.emplace(/*tracer=*/nullptr, *attempt.job, attempt.run_id);
   RETURN_IF_ERROR(Prepare(attempt));
   if (attempt.key->ToString() != job.cache_key) {
     return absl::FailedPreconditionError("another build of the compiler made it");
@@ -304,7 +337,8 @@ absl::Status JobRunner::RunAgain(Attempt& attempt) {
   EventPump pump([](const std::vector<jobs::EventBody>&) { return absl::OkStatus(); },
                  options_.event_linger);
   RunEvents events(
-      &pump, &*attempt.storing, [] { return true; }, [this] { return draining_.load(); });
+      &pump, &*attempt.storing, &*attempt.trace, [] { return true; },
+      [this] { return draining_.load(); });
   ASSIGN_OR_RETURN(const worker::WorkerOutcome outcome, workers_->Run(attempt.worker_job, events));
   if (outcome.kind != worker::WorkerOutcome::Kind::kSucceeded) {
     return absl::InternalError(absl::StrCat("the compile ended otherwise: ", outcome.text));
@@ -326,9 +360,14 @@ void JobRunner::RunWorker(Attempt& attempt) {
       },
       options_.event_linger);
   RunEvents events(
-      &pump, &*attempt.storing, [&] { return TakeLease(attempt); },
+      &pump, &*attempt.storing, &*attempt.trace, [&] { return TakeLease(attempt); },
       [&] { return draining_.load() || !jobs_->Renew(*attempt.lease); });
-  const absl::StatusOr<worker::WorkerOutcome> outcome = workers_->Run(attempt.worker_job, events);
+  const absl::StatusOr<worker::WorkerOutcome> outcome = [&] {
+    RunTrace::Part part = attempt.trace->BeginWorker();
+    auto ended = workers_->Run(attempt.worker_job, events);
+    NoteWorker(ended, part);
+    return ended;
+  }();
   attempt.last_events = pump.Stop();
   attempt.log = events.log();
   if (!outcome.ok()) {
@@ -337,7 +376,7 @@ void JobRunner::RunWorker(Attempt& attempt) {
   }
   log_->Write(LevelOf(outcome->kind), "run ended",
               {{"job", job.id},
-               {"trace", job.spec.trace_id},
+               {"trace", job.spec.trace.trace_id},
                {"run", attempt.run_id},
                {"outcome", worker::WorkerOutcomeKindName(outcome->kind)},
                {"text", outcome->text},
@@ -390,8 +429,7 @@ void JobRunner::Conclude(Attempt& attempt, const worker::WorkerOutcome& outcome)
   result.reason = outcome.text;
   switch (outcome.kind) {
     case worker::WorkerOutcome::Kind::kSucceeded: {
-      const absl::Status stored =
-          AwaitRoom(attempt, result, attempt.storing->Finish(attempt.log, result));
+      const absl::Status stored = Store(attempt, result);
       if (absl::IsCancelled(stored)) return;
       if (stored.ok()) {
         result.succeeded = true;
@@ -470,6 +508,18 @@ void JobRunner::KeepBundle(const Attempt& attempt, jobs::JobResult& result) {
   }
 }
 
+absl::Status JobRunner::Store(Attempt& attempt, jobs::JobResult& result) {
+  RunTrace::Part part = attempt.trace->Begin("store");
+  absl::Status stored = AwaitRoom(attempt, result, attempt.storing->Finish(attempt.log, result));
+  if (!stored.ok()) part.Fail(stored.message());
+  int64_t bytes = 0;
+  for (const jobs::JobArtifact& artifact : result.artifacts) {
+    bytes += static_cast<int64_t>(artifact.size_bytes);
+  }
+  part.Note("npuc.bytes", bytes);
+  return stored;
+}
+
 // A full disk is the operator's and not the job's: while the cache has no room the run keeps its
 // result, and with it its slot, so that nothing is compiled that could not be stored either.
 // CANCELLED: the job has ended otherwise, or is back in the queue.
@@ -503,12 +553,14 @@ void JobRunner::Fail(Attempt& attempt, jobs::FailureKind kind, absl::string_view
 
 void JobRunner::Finish(Attempt& attempt, const jobs::JobResult& result) {
   if (!TakeLease(attempt)) return;
+  attempt.trace->Record(attempt.waits_since, result.reason);
   if (options_.pause) options_.pause("finish");
   Persist(attempt, [&] { return jobs_->Finish(*attempt.lease, attempt.last_events, result); });
 }
 
 void JobRunner::GiveBack(Attempt& attempt, jobs::LossKind kind, absl::string_view why) {
   if (!TakeLease(attempt)) return;
+  attempt.trace->Record(attempt.waits_since, why);
   Persist(attempt, [&] { return jobs_->Lose(*attempt.lease, kind, why, attempt.last_events); });
 }
 

@@ -18,6 +18,7 @@
 #include "server/executor/submission.h"
 #include "server/jobs/job_service.h"
 #include "server/log/log.h"
+#include "server/observe/tracer.h"
 #include "server/observe/watchdog.h"
 #include "server/worker/worker_pool.h"
 
@@ -49,6 +50,7 @@ struct JobRunnerOptions {
   // What each thread that makes artifacts ready does first; may be null.
   std::function<void()> begin_helper = nullptr;
   FailureBundles* bundles = nullptr;  // gets what failed by our fault; may be null
+  observe::Tracer* tracer = nullptr;  // gets the spans of runs; may be null
 };
 
 // Runs one job to its end: looks into the cache, runs a worker, checks and stores what it made,
@@ -86,6 +88,7 @@ class JobRunner {
 
   bool StaysInPlace(Attempt& attempt, const absl::Status& status);
   static std::string RunId(const std::string& job_id, uint64_t fence);
+  absl::Time WaitsSince(const jobs::Job& job) const;
   absl::Status Prepare(Attempt& attempt);
   bool FinishFromCache(Attempt& attempt);
   bool TakeLease(Attempt& attempt);
@@ -101,6 +104,7 @@ class JobRunner {
   void RunAttempt(Attempt& attempt);
   void BeginRun(Attempt& attempt);
   void EndRun(Attempt& attempt);
+  absl::Status Store(Attempt& attempt, jobs::JobResult& result);
   absl::Status AwaitRoom(Attempt& attempt, jobs::JobResult& result, absl::Status stored);
   void Fail(Attempt& attempt, jobs::FailureKind kind, absl::string_view reason);
   void Finish(Attempt& attempt, const jobs::JobResult& result);

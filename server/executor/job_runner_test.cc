@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <future>
@@ -133,6 +134,65 @@ class JobRunnerTest : public ::testing::Test {
   std::unique_ptr<JobRunner> runner_;
   std::unique_ptr<Submission> submission_;
 };
+
+TEST_F(JobRunnerTest, ALostRunAndTheNextOneAreSpans) {
+  FakeTracer tracer;
+  JobRunner runner({.parse_config = FakeParseConfig,
+                    .compiler_build_id = "build-1",
+                    .work_dir = work_dir_,
+                    .limits = {},
+                    .now = [this] { return absl::FromUnixSeconds(now_seconds_); },
+                    .event_linger = absl::ZeroDuration(),
+                    .retry_delay = absl::ZeroDuration(),
+                    .tracer = &tracer},
+                   jobs_.get(), &inputs_, &cache_, &workers_, &log_);
+  SubmitRequest request;
+  request.tenant = "default";
+  request.config_text = "config";
+  request.config_name = "config.yaml";
+  request.model = inputs_.PutFile("model bytes");
+  request.trace = {
+      .trace_id = std::string(32, 'a'), .span_id = std::string(16, 'b'), .sampled = true};
+  ASSERT_TRUE(submission_->SubmitAndWait(request).ok());
+  workers_.Set([](const worker::WorkerJob& job, worker::WorkerEvents& events) {
+    events.OnStage("import", 0.1);
+    worker::WorkerOutcome outcome;
+    outcome.kind = worker::WorkerOutcome::Kind::kLost;
+    outcome.text = "killed from outside";
+    return outcome;
+  });
+  now_seconds_ += 10;
+  const auto run = [&] {
+    auto claim = jobs_->TryClaim();
+    ASSERT_TRUE(claim.ok() && claim->has_value());
+    runner.Run(**std::move(claim));
+  };
+  run();
+  workers_.Set([](const worker::WorkerJob& job, worker::WorkerEvents& events) {
+    events.OnStage("lower", 0.5);
+    return SucceedWith({{"model.h", "header"}, {"report.json", "{}"}});
+  });
+  now_seconds_ += 10;
+  run();
+  const std::vector<std::string> tree = tracer.Tree();
+  const auto count = [&](absl::string_view pair) {
+    return std::count(tree.begin(), tree.end(), pair);
+  };
+  EXPECT_EQ(count("? > run"), 2);
+  EXPECT_EQ(count("? > queue"), 2);
+  EXPECT_EQ(count("run > worker"), 2);
+  EXPECT_EQ(count("worker > stage import"), 1);
+  EXPECT_EQ(count("worker > stage lower"), 1);
+  EXPECT_EQ(count("run > store"), 1);
+  std::vector<observe::Span> queues;
+  for (const observe::Span& span : tracer.spans()) {
+    if (span.name == "queue") queues.push_back(span);
+  }
+  // The second wait began as the job was put back, by the clock of jobs.
+  EXPECT_EQ(queues[1].start - queues[0].start, absl::Seconds(10));
+  EXPECT_TRUE(tracer.Named("run").is_error);
+  EXPECT_EQ(tracer.Named("run").error, "killed from outside");
+}
 
 TEST_F(JobRunnerTest, AMissRunsAWorkerAndStoresWhatItMade) {
   std::string run_id;

@@ -27,7 +27,7 @@ absl::StatusOr<jobs::JobService::Submitted> Requeue(const jobs::Job& job,
   request.timeout = job.spec.timeout;
   request.no_cache = job.spec.no_cache;
   request.model_info_time_seconds = job.spec.model_info_time_seconds;
-  request.trace_id = job.spec.trace_id;
+  request.trace = job.spec.trace;
   return submission.SubmitAndWait(request);
 }
 

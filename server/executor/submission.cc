@@ -237,7 +237,7 @@ absl::StatusOr<Submission::Prepared> Submission::Prepare(const SubmitRequest& re
   job.spec.timeout = request.timeout.value_or(options_.default_timeout);
   job.spec.no_cache = request.no_cache;
   job.spec.model_info_time_seconds = request.model_info_time_seconds;
-  job.spec.trace_id = request.trace_id;
+  job.spec.trace = request.trace;
   job.spec.pinned_to = request.pinned_to;
   job.spec.core = config.options.core;
   job.spec.framework = FrameworkName(config.options.framework);
@@ -250,10 +250,17 @@ absl::StatusOr<Submission::Prepared> Submission::Prepare(const SubmitRequest& re
                    ResultKey(scope, job.spec, config.options, options_.compiler_build_id));
   job.cache_key = key.ToString();
   if (request.no_cache) return prepared;
-  // A cache that cannot be read costs a compile, not a job.
-  const auto result = cache_->Lookup(key);
-  if (result.ok() && result->has_value()) TakeResult(**result, job);
+  LookUp(key, prepared);
   return prepared;
+}
+
+// A cache that cannot be read costs a compile, not a job.
+void Submission::LookUp(const cache::CacheKey& key, Prepared& prepared) const {
+  const bool is_traced = IsTraced(options_.tracer, prepared.job.spec);
+  if (is_traced) prepared.times.lookup_start = options_.tracer->Now();
+  const auto result = cache_->Lookup(key);
+  if (result.ok() && result->has_value()) TakeResult(**result, prepared.job);
+  if (is_traced) prepared.times.lookup_end = options_.tracer->Now();
 }
 
 // A repeat is answered although its blobs may be gone by now, or what is allowed have changed.
@@ -276,16 +283,21 @@ void Submission::HoldInputs(const jobs::Job& job, InputHolds::Holds holds) {
 }
 
 void Submission::Submit(const SubmitRequest& request, jobs::JobService::Done done) {
+  const bool is_traced = options_.tracer != nullptr && request.trace.sampled;
+  const absl::Time start = is_traced ? options_.tracer->Now() : absl::InfinitePast();
   absl::StatusOr<Prepared> prepared = Prepare(request);
   if (!prepared.ok()) return done(AnswerUnprepared(request, prepared.status()));
-  jobs_->Submit(std::move(prepared->job),
-                [this, holds = std::move(prepared->holds), done = std::move(done)](
-                    absl::StatusOr<jobs::JobService::Submitted> submitted) mutable {
-                  if (submitted.ok() && !submitted->already_existed) {
-                    HoldInputs(*submitted->job, std::move(holds));
-                  }
-                  done(std::move(submitted));
-                });
+  prepared->times.start = start;
+  jobs_->Submit(
+      std::move(prepared->job),
+      [this, holds = std::move(prepared->holds), times = prepared->times,
+       done = std::move(done)](absl::StatusOr<jobs::JobService::Submitted> submitted) mutable {
+        if (submitted.ok() && !submitted->already_existed) {
+          HoldInputs(*submitted->job, std::move(holds));
+          RecordSubmit(options_.tracer, *submitted->job, times);
+        }
+        done(std::move(submitted));
+      });
 }
 
 absl::StatusOr<jobs::JobService::Submitted> Submission::SubmitAndWait(

@@ -14,6 +14,7 @@
 #include "cache/blob_store.h"
 #include "compiler_core/config/config.h"
 #include "server/executor/input_holds.h"
+#include "server/executor/job_trace.h"
 #include "server/jobs/job_service.h"
 
 namespace npuc::executor {
@@ -42,8 +43,8 @@ struct SubmitRequest {
   std::optional<absl::Duration> timeout = {};
   bool no_cache = false;
   std::optional<int64_t> model_info_time_seconds = {};
-  std::string trace_id = {};   // not part of what tells two requests apart
-  std::string pinned_to = {};  // the only daemon that may run it, not for clients; empty: any
+  base::TraceContext trace = {};  // not part of what tells two requests apart
+  std::string pinned_to = {};     // the only daemon that may run it, not for clients; empty: any
 };
 
 // The scope in which the results of a tenant's compiles are kept (TenantRules::ResultScopeOf).
@@ -61,6 +62,7 @@ struct SubmissionOptions {
   std::function<std::optional<int64_t>(absl::string_view tenant)> max_job_bytes = nullptr;
   // The scope of a tenant's results; null: its own name.
   ResultScope result_scope = nullptr;
+  observe::Tracer* tracer = nullptr;  // gets the spans of submits; may be null
 };
 
 // Decides whether a job can be accepted, and looks whether its result is there already. The only
@@ -86,8 +88,10 @@ class Submission {
   struct Prepared {
     jobs::NewJob job;
     InputHolds::Holds holds;
+    SubmitTimes times = {};  // where it is traced
   };
   absl::StatusOr<Prepared> Prepare(const SubmitRequest& request);
+  void LookUp(const cache::CacheKey& key, Prepared& prepared) const;
   absl::StatusOr<jobs::JobService::Submitted> AnswerUnprepared(const SubmitRequest& request,
                                                                const absl::Status& why);
   void HoldInputs(const jobs::Job& job, InputHolds::Holds holds);

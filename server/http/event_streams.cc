@@ -26,6 +26,8 @@ EventStream::EventStream(EventStreams* streams, const api::ApiDependencies* deps
     : streams_(streams),
       deps_(deps),
       identity_(caller.identity),
+      place_(api::AddStream(*deps, api::kHttp, "WatchCompileJob", caller, job_id,
+                            /*is_transfer=*/false)),
       watch_(deps, caller, job_id, from_seq, streams->heartbeat_),
       last_sent_(absl::Now()) {}
 
@@ -47,6 +49,7 @@ HttpStream::Piece EventStream::Take() {
     batch_.pop_front();
   }
   last_sent_ = absl::Now();
+  if (place_ != nullptr) place_->Count(piece.bytes.size());
   return piece;
 }
 

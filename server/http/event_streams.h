@@ -54,6 +54,7 @@ class EventStream : public HttpStream {
   EventStreams* const streams_;
   const api::ApiDependencies* const deps_;
   const std::string identity_;
+  const std::unique_ptr<api::OpenStreams::Place> place_;  // null: nobody keeps it
   api::JobWatch watch_;
   std::deque<v1::JobEvent> batch_;
   bool ended_ = false;

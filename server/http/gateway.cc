@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/base/digest.h"
 #include "compiler_core/base/status.h"
 #include "server/http/byte_range.h"
 #include "server/http/compress.h"
@@ -110,6 +111,22 @@ HttpResponse SendFile(const StaticFiles::File& file, const HttpRequest& request)
   return response;
 }
 
+// Names what a GET was answered with, and leaves it out where the client has it. The tag is weak:
+// the same answer may be compressed or not.
+void Tag(const HttpRequest& request, HttpResponse& response) {
+  const bool is_answer = request.method == "GET" && response.status == 200 &&
+                         response.stream == nullptr && !response.body.empty() &&
+                         !response.HasHeader("ETag");
+  if (!is_answer) return;
+  constexpr size_t kTagDigits = 32;
+  const std::string etag =
+      absl::StrCat("W/\"", Sha256Hex(response.body).substr(0, kTagDigits), "\"");
+  response.AddHeader("ETag", etag);
+  if (!EtagMatches(request.Header("If-None-Match"), etag)) return;
+  response.status = 304;
+  response.body.clear();
+}
+
 // Compresses what was made for this request, if the client takes gzip.
 void Compress(const HttpRequest& request, HttpResponse& response) {
   if (response.body.size() < kMinGzipBytes || response.HasHeader("Vary")) return;
@@ -135,6 +152,7 @@ struct Gateway::Impl {
     if (admission.handle == nullptr) return admission;
     admission.handle = [this, handle = std::move(admission.handle)](const HttpRequest& request) {
       HttpResponse response = handle(request);
+      Tag(request, response);
       Compress(request, response);
       AddSecurityHeaders(response);
       return response;
@@ -197,8 +215,8 @@ absl::StatusOr<std::unique_ptr<Gateway>> Gateway::Start(const GatewayOptions& op
           {.listen = options.listen,
            .limits = options.limits,
            .admit = [raw](const HttpRequest& head) { return raw->Admit(head); },
-           .refuse = [raw](int status,
-                           const std::string& why) { return raw->Refuse(status, why); }},
+           .refuse = [raw](int status, const std::string& why) { return raw->Refuse(status, why); },
+           .connections = raw->deps.connections},
           std::move(tls)));
   return std::unique_ptr<Gateway>(new Gateway(std::move(impl)));
 }

@@ -58,10 +58,11 @@ std::string MakeHead(const HttpResponse& response, bool chunked, bool close) {
 }  // namespace
 
 HttpConnection::HttpConnection(HttpShared* shared, asio::ip::tcp::socket socket, std::string peer,
-                               std::string place)
+                               std::string endpoint, std::string place)
     : shared_(shared),
       limits_(shared->options.limits),
       peer_(std::move(peer)),
+      endpoint_(std::move(endpoint)),
       place_(std::move(place)),
       wire_(std::move(socket)),
       executor_(wire_.get_executor()),
@@ -72,6 +73,10 @@ HttpConnection::HttpConnection(HttpShared* shared, asio::ip::tcp::socket socket,
 void HttpConnection::Start() {
   Error ignored;
   wire_.tcp.socket().set_option(asio::ip::tcp::no_delay(true), ignored);
+  if (shared_->options.connections != nullptr) {
+    entry_ = shared_->options.connections->Add(api::kHttp, endpoint_,
+                                               wire_.tcp.socket().native_handle());
+  }
   if (shared_->tls == nullptr) return AwaitRequest();
   const std::shared_ptr<SSL_CTX> files = shared_->tls->Current(absl::Now());
   // Asio's context takes a reference of its own; so does the connection's stream.
@@ -94,6 +99,7 @@ void HttpConnection::Close() {
   closed_ = true;
   const std::shared_ptr<HttpConnection> self = shared_from_this();
   timer_.cancel();
+  entry_.reset();
   wire_.tcp.close();
   stream_.reset();
   shared_->bodies_bytes -= std::exchange(body_room_, 0);
@@ -138,6 +144,7 @@ void HttpConnection::OnHead(Error error, size_t /*count*/) {
   minor_version_ = static_cast<int>(head.version() % 10);
   request_.method = std::string(head.method_string());
   request_.peer = peer_;
+  request_.endpoint = endpoint_;
   request_.certificate_names = certificate_names_;
   for (const auto& field : head) {
     request_.headers.emplace_back(std::string(field.name_string()), std::string(field.value()));

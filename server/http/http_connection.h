@@ -72,9 +72,10 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // `peer`: the client's address; `place`: what its places are counted under.
+  // `peer`: the client's address; `endpoint`: with its port; `place`: what its places are counted
+  // under.
   HttpConnection(HttpShared* shared, boost::asio::ip::tcp::socket socket, std::string peer,
-                 std::string place);
+                 std::string endpoint, std::string place);
 
   void Start();
   // At once; gives its place back.
@@ -115,8 +116,10 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   HttpShared* const shared_;
   const HttpLimits& limits_;
   const std::string peer_;
+  const std::string endpoint_;
   const std::string place_;
   HttpWire wire_;
+  std::unique_ptr<api::OpenConnections::Place> entry_;  // ends before the socket
   const HttpWire::executor_type executor_;
   boost::asio::steady_timer timer_;
   bool closed_ = false;

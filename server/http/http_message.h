@@ -27,7 +27,8 @@ struct HttpRequest {
   std::multimap<std::string, std::string> params;  // the query, decoded
   HttpHeaders headers;
   std::string body;
-  std::string peer;  // the client's address, without its port
+  std::string peer;      // the client's address, without its port
+  std::string endpoint;  // the same with its port: "127.0.0.1:4711", "[::1]:4711"
   // The names in the client certificate that TLS has verified; empty without one.
   std::vector<std::string> certificate_names;
 

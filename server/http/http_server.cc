@@ -134,8 +134,10 @@ class HttpServer::Impl {
       }
       return;
     }
+    const std::string endpoint = absl::StrCat(remote.address().is_v6() ? "[" : "", peer,
+                                              remote.address().is_v6() ? "]:" : ":", remote.port());
     const auto connection =
-        std::make_shared<HttpConnection>(&shared_, std::move(socket), peer, place);
+        std::make_shared<HttpConnection>(&shared_, std::move(socket), peer, endpoint, place);
     shared_.connections.insert(connection);
     connection->Start();
   }

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "server/api/open_connections.h"
 #include "server/http/http_message.h"
 
 namespace npuc::http {
@@ -54,6 +55,7 @@ class HttpServer {
     // Answers what the server refuses before there is a request to admit: status 400 (`why` says
     // what is wrong), 413, 417, 431, 500 or 503. Same thread as admit.
     std::function<HttpResponse(int status, const std::string& why)> refuse;
+    api::OpenConnections* connections = nullptr;  // has those that are open; may be null
   };
 
   // Listens at once. `tls` null: no encryption. INVALID_ARGUMENT: the address is not of that form;

@@ -62,7 +62,7 @@ struct Route {
 };
 
 absl::StatusOr<auth::Caller> CallerOf(const RouteContext& context, const HttpRequest& head,
-                                      std::optional<auth::Right> right) {
+                                      const Route& route) {
   auth::Credentials credentials;
   const size_t tokens = head.CountHeader("Authorization");
   if (tokens > 0) credentials.token = auth::TokenOfHeader(head.Header("Authorization"));
@@ -70,9 +70,16 @@ absl::StatusOr<auth::Caller> CallerOf(const RouteContext& context, const HttpReq
   credentials.certificate_names = head.certificate_names;
   credentials.peer = head.peer;
   ASSIGN_OR_RETURN(auth::Caller caller, context.deps->authenticator->Authenticate(credentials));
-  if (right.has_value()) RETURN_IF_ERROR(caller.Require(*right));
-  caller.trace_id = api::TraceIdOf(head.Header("traceparent"));
+  if (route.right.has_value()) RETURN_IF_ERROR(caller.Require(*route.right));
+  if (head.CountHeader("traceparent") == 1) {
+    caller.trace =
+        base::ParseTraceparent(head.Header("traceparent")).value_or(base::TraceContext{});
+  }
   caller.peer = head.peer;
+  if (context.deps->connections != nullptr) {
+    context.deps->connections->Note(api::kHttp, head.endpoint, caller,
+                                    absl::StrCat(route.http.method(), " ", route.http.path()));
+  }
   return caller;
 }
 
@@ -179,8 +186,14 @@ Answered WatchJob(const Exchange& exchange) {
 // [begin, begin + length) of an artifact, chunk by chunk.
 class ArtifactStream : public HttpStream {
  public:
-  ArtifactStream(std::unique_ptr<cache::ArtifactReader> reader, uint64_t begin, uint64_t length)
-      : reader_(std::move(reader)), length_(length), at_(begin), end_(begin + length) {}
+  // `place` may be null.
+  ArtifactStream(std::unique_ptr<cache::ArtifactReader> reader,
+                 std::unique_ptr<api::OpenStreams::Place> place, uint64_t begin, uint64_t length)
+      : reader_(std::move(reader)),
+        place_(std::move(place)),
+        length_(length),
+        at_(begin),
+        end_(begin + length) {}
 
   absl::StatusOr<Piece> Next() override {
     Piece piece;
@@ -188,6 +201,7 @@ class ArtifactStream : public HttpStream {
     if (piece.bytes.empty()) return absl::DataLossError("the artifact ends before its size");
     if (piece.bytes.size() > end_ - at_) piece.bytes.resize(end_ - at_);
     at_ += piece.bytes.size();
+    if (place_ != nullptr) place_->Count(piece.bytes.size());
     piece.last = at_ == end_;
     return piece;
   }
@@ -196,6 +210,7 @@ class ArtifactStream : public HttpStream {
 
  private:
   const std::unique_ptr<cache::ArtifactReader> reader_;
+  const std::unique_ptr<api::OpenStreams::Place> place_;
   const uint64_t length_;
   uint64_t at_;
   const uint64_t end_;
@@ -204,7 +219,9 @@ class ArtifactStream : public HttpStream {
 Answered GetArtifact(const Exchange& exchange) {
   v1::DownloadArtifactRequest request;
   RETURN_IF_ERROR(ReadMessage(exchange, &request));
-  auto opened = api::OpenArtifact(exchange.deps(), exchange.caller, request);
+  auto place = api::AddStream(exchange.deps(), api::kHttp, "DownloadArtifact", exchange.caller,
+                              absl::StrCat(request.job_id(), "/", request.artifact_name()), true);
+  auto opened = api::OpenArtifact(exchange.deps(), exchange.caller, request, place.get());
   api::LogFault(*exchange.deps().log, "DownloadArtifact", opened.status());
   ASSIGN_OR_RETURN(std::unique_ptr<cache::ArtifactReader> reader, std::move(opened));
   const std::string etag = absl::StrCat("\"", reader->info().sha256, "\"");
@@ -229,12 +246,13 @@ Answered GetArtifact(const Exchange& exchange) {
     response.AddHeader("Content-Range", absl::StrCat("bytes ", range.begin, "-",
                                                      range.begin + range.length - 1, "/", size));
     response.AddHeader("Content-Type", kBytes);
-    response.stream =
-        std::make_unique<ArtifactStream>(std::move(reader), range.begin, range.length);
+    response.stream = std::make_unique<ArtifactStream>(std::move(reader), std::move(place),
+                                                       range.begin, range.length);
   } else {
     response.AddHeader("Content-Type", kBytes);
     if (size > offset) {
-      response.stream = std::make_unique<ArtifactStream>(std::move(reader), offset, size - offset);
+      response.stream = std::make_unique<ArtifactStream>(std::move(reader), std::move(place),
+                                                         offset, size - offset);
     }
   }
   response.AddHeader("ETag", etag);
@@ -341,7 +359,7 @@ std::optional<HttpResponse> RefuseEncoding(const HttpRequest& head) {
 
 HttpAdmission AdmitRoute(const RouteContext& context, const Route& route,
                          std::vector<std::string> parts, const HttpRequest& head) {
-  absl::StatusOr<auth::Caller> caller = CallerOf(context, head, route.right);
+  absl::StatusOr<auth::Caller> caller = CallerOf(context, head, route);
   if (!caller.ok()) {
     api::AuditRefusal(*context.deps, head.peer,
                       absl::StrCat(route.http.method(), " ", route.http.path()), caller.status());

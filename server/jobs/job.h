@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "server/base/input_file.h"
 #include "server/base/job_diagnostic.h"
+#include "server/base/trace_context.h"
 
 namespace npuc::jobs {
 
@@ -62,7 +63,9 @@ struct JobSpec {
   absl::Duration timeout = absl::ZeroDuration();
   bool no_cache = false;
   std::optional<int64_t> model_info_time_seconds = {};  // since 1970
-  std::string trace_id = {};   // of the request, for log lines; 32 hexadecimal digits, or empty
+  // The request's, or one that was made at its acceptance; the span is the client's. Log lines have
+  // the trace's id, and where it is sampled, the job's spans are recorded.
+  base::TraceContext trace = {};
   std::string pinned_to = {};  // the only daemon that may run it; empty: any
   // Lists show them; empty where an older build stored the job.
   std::string core = {};            // of the config, by canonical name: "GRUS"

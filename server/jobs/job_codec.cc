@@ -106,7 +106,9 @@ void Write(const JobSpec& spec, pb::JobSpec* out) {
   if (spec.model_info_time_seconds.has_value()) {
     out->set_model_info_time_seconds(*spec.model_info_time_seconds);
   }
-  out->set_trace_id(spec.trace_id);
+  out->set_trace_id(spec.trace.trace_id);
+  out->set_trace_span_id(spec.trace.span_id);
+  out->set_trace_sampled(spec.trace.sampled);
   out->set_pinned_to(spec.pinned_to);
   out->set_core(spec.core);
   out->set_framework(spec.framework);
@@ -127,7 +129,9 @@ JobSpec ReadSpec(const pb::JobSpec& stored) {
   if (stored.has_model_info_time_seconds()) {
     spec.model_info_time_seconds = stored.model_info_time_seconds();
   }
-  spec.trace_id = stored.trace_id();
+  spec.trace = {.trace_id = stored.trace_id(),
+                .span_id = stored.trace_span_id(),
+                .sampled = stored.trace_sampled()};
   spec.pinned_to = stored.pinned_to();
   spec.core = stored.core();
   spec.framework = stored.framework();

@@ -87,7 +87,9 @@ inline Job FullJob() {
   job.spec.timeout = absl::Seconds(90);
   job.spec.no_cache = true;
   job.spec.model_info_time_seconds = 0;
-  job.spec.trace_id = "0af7651916cd43dd8448eb211c80319c";
+  job.spec.trace = {.trace_id = "0af7651916cd43dd8448eb211c80319c",
+                    .span_id = "b7ad6b7169203331",
+                    .sampled = true};
   job.output_file = "model.h";
   job.cache_key = "default/abc";
   job.state = JobState::kExpired;

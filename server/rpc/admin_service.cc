@@ -37,6 +37,12 @@ class AdminService : public v1::AdminService::CallbackService {
     return RunUnary(context, *pool_, deps_, api::kListTenants, request, response);
   }
 
+  grpc::ServerUnaryReactor* ListConnections(grpc::CallbackServerContext* context,
+                                            const v1::ListConnectionsRequest* request,
+                                            v1::ListConnectionsResponse* response) override {
+    return RunUnary(context, *pool_, deps_, api::kListConnections, request, response);
+  }
+
   grpc::ServerUnaryReactor* GetUsage(grpc::CallbackServerContext* context,
                                      const v1::GetUsageRequest* request,
                                      v1::GetUsageResponse* response) override {

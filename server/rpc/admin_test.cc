@@ -121,6 +121,49 @@ TEST_F(AdminTest, TenantsAndTheirLimits) {
   EXPECT_FALSE(response.tenants(0).has_max_job_bytes());
 }
 
+TEST_F(AdminTest, ConnectionsAndStreamsAreListed) {
+  const std::string job = Submit();
+  grpc::ClientContext watching;
+  v1::WatchCompileJobRequest watch;
+  watch.set_job_id(job);
+  const auto reader = compile_->WatchCompileJob(&watching, watch);
+  v1::WatchCompileJobResponse event;
+  ASSERT_TRUE(reader->Read(&event));
+  v1::ListConnectionsResponse open;
+  const auto list = [&](int limit) {
+    grpc::ClientContext context;
+    v1::ListConnectionsRequest request;
+    request.set_limit(limit);
+    open.Clear();
+    return admin_stub_->ListConnections(&context, request, &open);
+  };
+  ASSERT_TRUE(list(0).ok());
+  EXPECT_EQ(open.node(), "node-a");
+  EXPECT_EQ(open.open_connections(), 1);
+  ASSERT_EQ(open.connections_size(), 1);
+  const v1::Connection& connection = open.connections(0);
+  EXPECT_EQ(connection.protocol(), "gRPC");
+  EXPECT_THAT(connection.peer(), testing::StartsWith("127.0.0.1:"));
+  EXPECT_EQ(connection.identity(), auth::kLocalIdentity);
+  EXPECT_EQ(connection.last_method(), "ListConnections");
+  EXPECT_EQ(connection.calls(), 3);
+  EXPECT_GT(connection.received_bytes(), 100);
+  EXPECT_GT(connection.sent_bytes(), 0);
+  ASSERT_EQ(open.streams_size(), 1);
+  EXPECT_EQ(open.streams(0).method(), "WatchCompileJob");
+  EXPECT_EQ(open.streams(0).object(), job);
+  EXPECT_EQ(open.streams(0).peer(), "127.0.0.1");
+  EXPECT_EQ(open.streams(0).tenant(), auth::kLocalTenant);
+  EXPECT_GT(open.streams(0).bytes(), 0);
+  watching.TryCancel();
+  EXPECT_EQ(reader->Finish().error_code(), Code::CANCELLED);
+  // The server hears of it a moment later.
+  for (int i = 0; i < 10'000 && open.open_streams() > 0; ++i) ASSERT_TRUE(list(1).ok());
+  EXPECT_EQ(open.open_streams(), 0);
+  EXPECT_EQ(ReasonOf(list(1001)), "INVALID_FIELD");
+  EXPECT_EQ(ReasonOf(list(-1)), "INVALID_FIELD");
+}
+
 TEST_F(AdminTest, UsageByDayAndTenant) {
   const std::string job = Submit();
   RunNext(1);

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "npuc/v1/blob.grpc.pb.h"
 #include "server/api/admin.h"
@@ -19,7 +20,11 @@ class UploadStream : public grpc::ServerReadReactor<v1::UploadBlobRequest> {
  public:
   UploadStream(const RpcDependencies* dependencies, WorkPool* pool, auth::Caller caller,
                v1::UploadBlobResponse* response)
-      : deps_(*dependencies), pool_(pool), caller_(std::move(caller)), response_(response) {
+      : deps_(*dependencies),
+        pool_(pool),
+        caller_(std::move(caller)),
+        response_(response),
+        place_(api::AddStream(deps_, api::kGrpc, "UploadBlob", caller_, "", true)) {
     StartRead(&request_);
   }
 
@@ -47,8 +52,10 @@ class UploadStream : public grpc::ServerReadReactor<v1::UploadBlobRequest> {
       }
       ASSIGN_OR_RETURN(cache::BlobDigest digest, api::FromProto(request_.digest(), "digest"));
       ASSIGN_OR_RETURN(state_, deps_.uploads->Begin(caller_.tenant, digest));
+      if (place_ != nullptr) place_->SetObject(digest.sha256);
       digest_ = std::move(digest);
     }
+    if (place_ != nullptr) place_->Count(request_.data().size());
     if (state_.complete && request_.data().empty()) return absl::OkStatus();
     ASSIGN_OR_RETURN(state_, deps_.uploads->Append(caller_.tenant, *digest_, request_.offset(),
                                                    request_.data()));
@@ -73,6 +80,7 @@ class UploadStream : public grpc::ServerReadReactor<v1::UploadBlobRequest> {
   WorkPool* const pool_;
   const auth::Caller caller_;
   v1::UploadBlobResponse* const response_;
+  const std::unique_ptr<api::OpenStreams::Place> place_;  // null: nobody keeps it
   v1::UploadBlobRequest request_;
   std::optional<cache::BlobDigest> digest_;
   cache::UploadState state_;
@@ -83,7 +91,12 @@ class DownloadStream : public grpc::ServerWriteReactor<v1::DownloadArtifactRespo
  public:
   DownloadStream(const RpcDependencies* dependencies, WorkPool* pool, auth::Caller caller,
                  const v1::DownloadArtifactRequest& request)
-      : deps_(*dependencies), pool_(pool), caller_(std::move(caller)), request_(request) {
+      : deps_(*dependencies),
+        pool_(pool),
+        caller_(std::move(caller)),
+        request_(request),
+        place_(api::AddStream(deps_, api::kGrpc, "DownloadArtifact", caller_,
+                              absl::StrCat(request.job_id(), "/", request.artifact_name()), true)) {
     pool_->Post([this] { Next(); });
   }
 
@@ -111,7 +124,7 @@ class DownloadStream : public grpc::ServerWriteReactor<v1::DownloadArtifactRespo
   absl::StatusOr<bool> ReadChunk() {
     response_.Clear();
     if (reader_ == nullptr) {
-      ASSIGN_OR_RETURN(reader_, api::OpenArtifact(deps_, caller_, request_));
+      ASSIGN_OR_RETURN(reader_, api::OpenArtifact(deps_, caller_, request_, place_.get()));
       offset_ = static_cast<uint64_t>(request_.offset());
       response_.set_sha256(reader_->info().sha256);
     }
@@ -120,6 +133,7 @@ class DownloadStream : public grpc::ServerWriteReactor<v1::DownloadArtifactRespo
     response_.set_offset(static_cast<int64_t>(offset_));
     response_.set_size_bytes(static_cast<int64_t>(reader_->info().size_bytes));
     offset_ += bytes.size();
+    if (place_ != nullptr) place_->Count(bytes.size());
     response_.set_data(std::move(bytes));
     return true;
   }
@@ -128,6 +142,7 @@ class DownloadStream : public grpc::ServerWriteReactor<v1::DownloadArtifactRespo
   WorkPool* const pool_;
   const auth::Caller caller_;
   const v1::DownloadArtifactRequest request_;
+  const std::unique_ptr<api::OpenStreams::Place> place_;  // null: nobody keeps it
   std::unique_ptr<cache::ArtifactReader> reader_;
   uint64_t offset_ = 0;
   v1::DownloadArtifactResponse response_;

@@ -39,7 +39,7 @@ grpc::ServerUnaryReactor* RunUnary(grpc::CallbackServerContext* context, WorkPoo
                                    const api::Method<Request, Response>& method,
                                    const Request* request, Response* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  absl::StatusOr<auth::Caller> caller = CallerOf(*context, *deps.authenticator, method.right);
+  absl::StatusOr<auth::Caller> caller = CallerOf(*context, deps, method.name, method.right);
   if (!caller.ok()) {
     Refused(*context, deps, method.name, caller.status());
     reactor->Finish(ToGrpcStatus(caller.status()));
@@ -69,7 +69,7 @@ class RefusedStream : public Reactor {
 template <typename Reactor, typename Make>
 Reactor* StartStream(const grpc::CallbackServerContext& context, const RpcDependencies& deps,
                      const char* method, auth::Right right, Make make) {
-  absl::StatusOr<auth::Caller> caller = CallerOf(context, *deps.authenticator, right);
+  absl::StatusOr<auth::Caller> caller = CallerOf(context, deps, method, right);
   if (!caller.ok()) Refused(context, deps, method, caller.status());
   if (!caller.ok()) return new RefusedStream<Reactor>(caller.status());
   return make(*std::move(caller));

@@ -1,5 +1,6 @@
 #include "server/rpc/connection_listener.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -62,6 +63,18 @@ void SetPort(sockaddr* address, int port) {
   } else {
     reinterpret_cast<sockaddr_in6*>(address)->sin6_port = network_order;
   }
+}
+
+// "127.0.0.1:4711", "[::1]:4711".
+std::string EndpointText(const sockaddr_storage& peer) {
+  char text[INET6_ADDRSTRLEN] = {};
+  const bool is_v6 = peer.ss_family == AF_INET6;
+  const void* const address =
+      is_v6 ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in6*>(&peer)->sin6_addr)
+            : &reinterpret_cast<const sockaddr_in*>(&peer)->sin_addr;
+  inet_ntop(peer.ss_family, address, text, sizeof(text));
+  return absl::StrCat(is_v6 ? "[" : "", text, is_v6 ? "]:" : ":",
+                      PortOf(reinterpret_cast<const sockaddr*>(&peer)));
 }
 
 // NOT_FOUND: this machine has no such address, or family.
@@ -148,7 +161,8 @@ absl::Status ConnectionListener::WatchListeners() {
   return absl::OkStatus();
 }
 
-void ConnectionListener::Start(Take take) {
+void ConnectionListener::Start(api::OpenConnections* book, Take take) {
+  book_ = book;
   take_ = std::move(take);
   thread_ = std::thread([this] { Loop(); });
 }
@@ -161,7 +175,10 @@ void ConnectionListener::Stop() {
     thread_.join();
   }
   listeners_.clear();
-  for (const int fd : counted_) close(fd);
+  for (auto& [fd, place] : counted_) {
+    place.reset();
+    close(fd);
+  }
   counted_.clear();
   open_ = 0;
 }
@@ -190,8 +207,12 @@ void ConnectionListener::AcceptFrom(int listener) {
 }
 
 bool ConnectionListener::AcceptOne(int listener) {
-  cache::UniqueFd fd(cache::RetryOnEintr(
-      [&] { return accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC); }));
+  sockaddr_storage peer = {};
+  socklen_t peer_bytes = sizeof(peer);
+  cache::UniqueFd fd(cache::RetryOnEintr([&] {
+    return accept4(listener, reinterpret_cast<sockaddr*>(&peer), &peer_bytes,
+                   SOCK_NONBLOCK | SOCK_CLOEXEC);
+  }));
   if (!fd.valid()) {
     const bool scarce = errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS;
     if (scarce) {
@@ -212,7 +233,8 @@ bool ConnectionListener::AcceptOne(int listener) {
     ++refused_;
     return true;
   }
-  counted_.insert(counted.Release());
+  auto place = book_->Add(api::kGrpc, EndpointText(peer), counted.get());
+  counted_.emplace(counted.Release(), std::move(place));
   open_ = counted_.size();
   take_(std::move(fd));
   return true;
@@ -221,8 +243,8 @@ bool ConnectionListener::AcceptOne(int listener) {
 void ConnectionListener::Forget(int counted) {
   // Explicitly, since the other descriptor may still hold the socket open.
   epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, counted, nullptr);
-  close(counted);
   counted_.erase(counted);
+  close(counted);
   open_ = counted_.size();
 }
 

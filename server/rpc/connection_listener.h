@@ -8,13 +8,14 @@
 #include <memory>
 #include <string>
 #include <thread>
-#include <unordered_set>
+#include <unordered_map>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "cache/posix.h"
+#include "server/api/open_connections.h"
 
 namespace npuc::rpc {
 
@@ -39,8 +40,8 @@ class ConnectionListener {
   ConnectionListener(const ConnectionListener&) = delete;
   ConnectionListener& operator=(const ConnectionListener&) = delete;
 
-  // Once.
-  void Start(Take take);
+  // Once. `book` has the connections that are open, too, and must outlive this.
+  void Start(api::OpenConnections* book, Take take);
   // New connections are refused by the kernel from now on; no Take runs any more.
   void Stop();
 
@@ -64,7 +65,9 @@ class ConnectionListener {
   cache::UniqueFd stop_;  // an eventfd
   Take take_;
   std::thread thread_;
-  std::unordered_set<int> counted_;  // second descriptors of open connections; of thread_
+  api::OpenConnections* book_ = nullptr;
+  // Second descriptors of open connections, and their places in the book; of thread_.
+  std::unordered_map<int, std::unique_ptr<api::OpenConnections::Place>> counted_;
   std::atomic<size_t> open_ = 0;
   std::atomic<uint64_t> refused_ = 0;
 };

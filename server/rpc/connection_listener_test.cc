@@ -54,7 +54,7 @@ class ConnectionListenerTest : public ::testing::Test {
     auto made = ConnectionListener::Listen(address, max_connections);
     ASSERT_TRUE(made.ok()) << made.status();
     listener_ = *std::move(made);
-    listener_->Start([this](cache::UniqueFd fd) {
+    listener_->Start(&book_, [this](cache::UniqueFd fd) {
       const std::lock_guard<std::mutex> lock(mutex_);
       taken_.push_back(std::move(fd));
     });
@@ -72,6 +72,7 @@ class ConnectionListenerTest : public ::testing::Test {
 
   std::mutex mutex_;
   std::vector<cache::UniqueFd> taken_;  // guarded by mutex_
+  api::OpenConnections book_;
   std::unique_ptr<ConnectionListener> listener_;
 };
 

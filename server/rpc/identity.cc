@@ -6,7 +6,6 @@
 #include "compiler_core/base/status.h"
 #include "grpc/grpc_security_constants.h"
 #include "grpcpp/security/auth_context.h"
-#include "server/api/methods.h"
 #include "server/auth/client_address.h"
 
 namespace npuc::rpc {
@@ -38,15 +37,20 @@ auth::Credentials CredentialsOf(const grpc::ServerContextBase& context) {
 }
 
 absl::StatusOr<auth::Caller> CallerOf(const grpc::ServerContextBase& context,
-                                      const auth::Authenticator& authenticator,
+                                      const RpcDependencies& deps, const char* method,
                                       std::optional<auth::Right> right) {
   const auth::Credentials credentials = CredentialsOf(context);
-  ASSIGN_OR_RETURN(auth::Caller caller, authenticator.Authenticate(credentials));
+  ASSIGN_OR_RETURN(auth::Caller caller, deps.authenticator->Authenticate(credentials));
   caller.peer = credentials.peer;
   if (right.has_value()) RETURN_IF_ERROR(caller.Require(*right));
-  const auto trace = context.client_metadata().find("traceparent");
-  if (trace != context.client_metadata().end())
-    caller.trace_id = api::TraceIdOf(ToView(trace->second));
+  // Two of them are none: which one counts is nobody's guess.
+  const auto [trace, end] = context.client_metadata().equal_range("traceparent");
+  if (trace != end && std::next(trace) == end) {
+    caller.trace = base::ParseTraceparent(ToView(trace->second)).value_or(base::TraceContext{});
+  }
+  if (deps.connections != nullptr) {
+    deps.connections->Note(api::kGrpc, auth::EndpointOfGrpcPeer(context.peer()), caller, method);
+  }
   return caller;
 }
 

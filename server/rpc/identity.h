@@ -6,6 +6,7 @@
 #include "absl/status/statusor.h"
 #include "grpcpp/server_context.h"
 #include "server/auth/authenticator.h"
+#include "server/rpc/rpc_server.h"
 
 namespace npuc::rpc {
 
@@ -16,7 +17,7 @@ auth::Credentials CredentialsOf(const grpc::ServerContextBase& context);
 // Who calls; UNAUTHENTICATED, or PERMISSION_DENIED where `right` is given and missing. The first
 // thing that every call does, before its request is looked at.
 absl::StatusOr<auth::Caller> CallerOf(const grpc::ServerContextBase& context,
-                                      const auth::Authenticator& authenticator,
+                                      const RpcDependencies& deps, const char* method,
                                       std::optional<auth::Right> right);
 
 }  // namespace npuc::rpc

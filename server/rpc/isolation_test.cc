@@ -192,6 +192,7 @@ TEST_F(IsolationTest, EveryRpcByEveryKindOfIdentity) {
   v1::CancelJobsResponse cancelled;
   v1::RequeueJobsResponse requeued;
   v1::ListTenantsResponse tenants;
+  v1::ListConnectionsResponse connections;
   v1::GetUsageResponse usage;
   // none, unknown, expired, stranger, submit, read, cancel, owner, admin
   const std::vector<Row> rows = {
@@ -252,6 +253,11 @@ TEST_F(IsolationTest, EveryRpcByEveryKindOfIdentity) {
       {"ListTenants",
        [&](const std::string& who) {
          return admin_stub_->ListTenants(As(who).get(), {}, &tenants);
+       },
+       {kAnon, kAnon, kAnon, kDenied, kDenied, kDenied, kDenied, kDenied, kOk}},
+      {"ListConnections",
+       [&](const std::string& who) {
+         return admin_stub_->ListConnections(As(who).get(), {}, &connections);
        },
        {kAnon, kAnon, kAnon, kDenied, kDenied, kDenied, kDenied, kDenied, kOk}},
       {"ListOperators",

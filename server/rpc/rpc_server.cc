@@ -107,8 +107,14 @@ struct RpcServer::Impl {
                       static_cast<double>(counts.refused));
   }
 
+  // Its own where the daemon has none.
+  api::OpenConnections* connections() {
+    return deps.connections != nullptr ? deps.connections : &own_connections;
+  }
+
   const RpcServerOptions options;
   const RpcDependencies deps;
+  api::OpenConnections own_connections;
   std::atomic<bool> pool_is_probed = false;
   WatchStreams streams;
   // The services before the server that calls them; the pool outlives both, since streams post to
@@ -179,7 +185,7 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(RpcServerOptions opt
   impl->server = builder.BuildAndStart();
   if (impl->server == nullptr) return absl::InternalError("gRPC does not start a server");
   Impl* const raw = impl.get();
-  impl->listener->Start([raw](cache::UniqueFd connection) {
+  impl->listener->Start(impl->connections(), [raw](cache::UniqueFd connection) {
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
     parameters.fd = connection.Release();
     raw->acceptor->HandleNewConnection(&parameters);

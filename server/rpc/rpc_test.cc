@@ -29,6 +29,26 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
+TEST_F(RpcTest, TheClientsTraceIsGoneOnWith) {
+  constexpr char kTrace[] = "0af7651916cd43dd8448eb211c80319c";
+  const auto create = [&](const std::vector<std::string>& traceparents) {
+    grpc::ClientContext context;
+    for (const std::string& one : traceparents) context.AddMetadata("traceparent", one);
+    v1::CreateCompileJobResponse response;
+    v1::CreateCompileJobRequest request = Request();
+    request.mutable_spec()->set_no_cache(true);
+    EXPECT_TRUE(compile_->CreateCompileJob(&context, request, &response).ok());
+    return response.job().trace_id();
+  };
+  const std::string good = absl::StrCat("00-", kTrace, "-b7ad6b7169203331-01");
+  EXPECT_EQ(create({good}), kTrace);
+  EXPECT_EQ(tracer_.Named("submit").parent_id, "b7ad6b7169203331");
+  // A malformed one is none, nor are two.
+  EXPECT_EQ(create({good + "-"}), "");
+  EXPECT_EQ(create({good, good}), "");
+  EXPECT_EQ(tracer_.spans().size(), 1u);
+}
+
 TEST_F(RpcTest, CreateIsIdempotentByRequestId) {
   v1::CreateCompileJobResponse first;
   ASSERT_TRUE(Create(Request("r1"), &first).ok());

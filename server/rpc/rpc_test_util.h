@@ -80,7 +80,9 @@ class RpcTest : public ::testing::Test {
                .random = [this] { return ++random_; },
                .retry = {}},
               &indexed_, &board_),
-        submission_({.parse_config = executor::FakeParseConfig, .compiler_build_id = "build-1"},
+        submission_({.parse_config = executor::FakeParseConfig,
+                     .compiler_build_id = "build-1",
+                     .tracer = &tracer_},
                     &jobs_, &inputs_, &cache_, &holds_),
         inspections_({.work_dir = ::testing::TempDir()}, &inputs_, &workers_),
         uploads_(&inputs_),
@@ -127,10 +129,14 @@ class RpcTest : public ::testing::Test {
             .lifecycle = &lifecycle_,
             .log = &log_,
             .readiness = &readiness_,
+            .tracer = &tracer_,
             .audit = audit_.get(),
             .admin = &admin_,
+            .connections = &connections_,
+            .streams = &streams_,
             .facts = {.version = "npuc test",
                       .compiler_build_id = "build-1",
+                      .node = "node-a",
                       .workers = 3,
                       .max_blob_bytes = 1000,
                       .max_queued_jobs = 3,
@@ -276,6 +282,9 @@ class RpcTest : public ::testing::Test {
   observe::NoMetrics metrics_;
   std::unique_ptr<executor::UsageBook> usage_;
   api::AdminControls admin_;
+  executor::FakeTracer tracer_;
+  api::OpenConnections connections_;
+  api::OpenStreams streams_{&tracer_};
   std::unique_ptr<RpcServer> server_;
   std::unique_ptr<v1::CompileService::Stub> compile_;
   std::unique_ptr<v1::BlobService::Stub> blobs_;

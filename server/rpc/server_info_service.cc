@@ -36,7 +36,7 @@ class ServerInfoService : public v1::ServerInfoService::CallbackService {
                                    const api::Method<Request, Response>& method,
                                    const Request& request, Response* response) {
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-    const auto caller = CallerOf(*context, *deps_.authenticator, method.right);
+    const auto caller = CallerOf(*context, deps_, method.name, method.right);
     if (!caller.ok()) Refused(*context, deps_, method.name, caller.status());
     reactor->Finish(EndCall(
         *deps_.log, method.name,

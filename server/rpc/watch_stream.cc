@@ -21,6 +21,8 @@ class WatchStream : public grpc::ServerWriteReactor<v1::WatchCompileJobResponse>
       : context_(context),
         job_id_(request.job_id()),
         batch_events_(request.batch_events()),
+        place_(api::AddStream(*context.dependencies, api::kGrpc, "WatchCompileJob", caller, job_id_,
+                              /*is_transfer=*/false)),
         watch_(context.dependencies, std::move(caller), job_id_, request.from_seq(),
                context.heartbeat),
         last_write_(absl::Now()),
@@ -155,6 +157,7 @@ class WatchStream : public grpc::ServerWriteReactor<v1::WatchCompileJobResponse>
       *response_.add_more_events() = std::move(batch_.front());
     }
     last_write_ = absl::Now();
+    if (place_ != nullptr) place_->Count(response_.ByteSizeLong());
     if (!batch_.empty() || !batch_is_last_) {
       step_ = Step::kWriting;
       return false;
@@ -184,6 +187,7 @@ class WatchStream : public grpc::ServerWriteReactor<v1::WatchCompileJobResponse>
   const WatchContext context_;
   const std::string job_id_;
   const bool batch_events_;
+  const std::unique_ptr<api::OpenStreams::Place> place_;  // null: nobody keeps it
   jobs::ChangeHub::Subscription subscription_;
 
   // Used by the step under way alone.

@@ -37,7 +37,8 @@ def free_address():
 class Node(service.Daemon):
     """One npucd of a cluster."""
 
-    def __init__(self, folder, name, server, url, workers=1, ttl=TTL_SECONDS, npucd=None):
+    def __init__(self, folder, name, server, url, workers=1, ttl=TTL_SECONDS, npucd=None,
+                 extra=()):
         self._home = os.path.join(folder, name)
         os.makedirs(self._home, exist_ok=True)
         self.name = name
@@ -45,7 +46,7 @@ class Node(service.Daemon):
         super().__init__(self._home, (
             "--insecure", "--spares", "0", "--cluster", url, "--cluster-secret-file",
             server.secret_file, "--node-name", name, "--node-ttl-seconds", str(ttl),
-            "--workers", str(workers)), npucd)
+            "--workers", str(workers), *extra), npucd)
         self.address = free_address()
 
 

@@ -202,6 +202,8 @@ def test_operator(web):
     web.json("POST", "/v1/admin/dispatch", {})
     web.json("POST", "/v1/admin/jobs:cancel", {"filter": {"labels": ["none"]}})
     web.json("POST", "/v1/admin/jobs:requeue", {"filter": {"labels": ["none"]}})
+    open_now = web.json("GET", "/v1/admin/connections?limit=5")
+    harness.check(open_now["connections"] and open_now["node"] == "npucd", open_now)
     names = [one["name"] for one in web.json("GET", "/v1/admin/tenants")["tenants"]]
     harness.check(names == ["default"], f"{names}")
     used = web.json("GET", "/v1/usage?tenant=default")["usage"]
@@ -266,6 +268,22 @@ def test_tls(folder):
                    "certificate and a foreign authority are refused")
 
 
+def check_etags(web, job):
+    """An answer that the client has is not sent again; another one is."""
+    for path in ("/v1/jobs?withTotals=true", f"/v1/jobs/{job}", "/v1/cores"):
+        _, first = web.call("GET", path)
+        etag = first.headers["ETag"]
+        harness.check(etag and etag.startswith('W/"'), f"{path}: ETag {etag}")
+        connection = web.connect()
+        connection.request("GET", path, headers={"If-None-Match": etag, "Accept-Encoding": "gzip"})
+        again = connection.getresponse()
+        body = again.read()
+        harness.check((again.status, body, again.headers["ETag"]) == (304, b"", etag),
+                      f"{path}: {again.status}, {body[:100]}, {again.headers}")
+        connection.close()
+        web.call("GET", path, headers={"If-None-Match": 'W/"00000000000000000000000000000000"'})
+
+
 def main(arguments):
     harness.run("/usr/bin/python3", os.path.join(harness.ROOT, "proto", "make_openapi.py"),
                 "--check")
@@ -275,6 +293,7 @@ def main(arguments):
             try:
                 web = Web(folder)
                 test_compile(web, folder)
+                check_etags(web, web.json("GET", "/v1/jobs")["jobs"][0]["jobId"])
                 test_killed_daemon(web, server, config)
             except harness.Failure as error:
                 raise harness.Failure(f"{error}\nnpucd's log ends:\n{server.log()}") from error

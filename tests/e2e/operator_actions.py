@@ -1,8 +1,10 @@
 """An operator's actions against a real npucd: pause over a restart, cancel and requeue by filter,
-the tenants, usage, and a line of the audit log for each action, by npuc-remote and by HTTP."""
+the tenants, connections, usage, and a line of the audit log for each action, by npuc-remote and by
+HTTP."""
 
 import json
 import os
+import subprocess
 
 import harness
 import http_api
@@ -99,6 +101,37 @@ def check_http(web, folder):
     harness.check(audit(folder)[-1]["action"] == "admin.requeue_jobs", audit(folder)[-1])
 
 
+def check_connections(server, web, folder):
+    """A watch that goes on is a stream of its connection; both are gone after its end."""
+    server.remote("admin", "pause")
+    job = submit(server, os.path.join(harness.SAMPLE, "config.yaml"), "--no-cache")
+    with open(os.path.join(folder, "watched"), "wb") as out:
+        watcher = subprocess.Popen([harness.program("npuc-remote"), "watch", job, "--json"],
+                                   stdout=out, env={**os.environ, "NPUC_SERVER": server.address})
+
+    def streams():
+        return [one for one in server.json("admin", "connections")
+                if one["kind"] == "stream" and one["object"] == job]
+
+    stream = harness.wait_for(streams, "stream of the watcher", interval=0.05)[0]
+    harness.check((stream["method"], stream["protocol"], stream["identity"], stream["tenant"]) ==
+                  ("WatchCompileJob", "gRPC", "local", "default"), stream)
+    open_now = [one for one in server.json("admin", "connections") if one["kind"] == "connection"]
+    own = [one for one in open_now if one["last_method"] == "ListConnections"]
+    watching = [one for one in open_now if one["last_method"] == "WatchCompileJob"]
+    harness.check(own and watching and watching[0]["received_bytes"] > 0, open_now)
+    answer = web.json("GET", "/v1/admin/connections?limit=1")
+    harness.check(len(answer["connections"]) == 1 and int(answer["openConnections"]) >= 2, answer)
+    answer = web.json("GET", "/v1/admin/connections?limit=1000")
+    by_http = [one for one in answer["connections"] if one["protocol"] == "HTTP"]
+    harness.check(by_http and by_http[0]["lastMethod"] == "GET /v1/admin/connections", answer)
+    web.json("GET", "/v1/admin/connections?limit=1001", expect=400)
+    harness.check("streams are open" in server.remote("admin", "connections").stdout, "as text")
+    server.remote("admin", "resume")
+    harness.check(watcher.wait(60) == 0, "the watcher")
+    harness.wait_for(lambda: not streams(), "end of the stream", interval=0.05)
+
+
 def check_usage(server, web):
     """What npuc-remote's list has, summed up, is what the usage says."""
     jobs = [one for one in server.json("list", "--limit", "1000") if "end_time" in one]
@@ -129,10 +162,11 @@ def main(_arguments):
                 check_requeue(server, folder)
                 web = http_api.Web(folder)
                 check_http(web, folder)
+                check_connections(server, web, folder)
                 check_usage(server, web)
                 check_peers(folder)
             except harness.Failure as error:
                 raise harness.Failure(f"{error}\nnpucd's log ends:\n{server.log()}") from error
             lines = len(audit(folder))
-    harness.figure("operator: pause over kill -9, cancel, requeue, tenants, usage, by npuc-remote "
-                   f"and HTTP; {lines} lines of audit log")
+    harness.figure("operator: pause over kill -9, cancel, requeue, tenants, connections, usage, by "
+                   f"npuc-remote and HTTP; {lines} lines of audit log")

@@ -1,11 +1,12 @@
 // What an operator does by hand: stop and resume the start of jobs, cancel and requeue many, and see
 // who uses what. Everything here needs the right `admin`, which the server asks for.
-import { cancelJobs, getCaller, getUsage, listJobs, listTenants, requeueJobs, setDispatch, type DispatchState, type Filter, type TenantState, type Usage } from "./api";
+import { cancelJobs, getCaller, getUsage, listConnections, listJobs, listTenants, requeueJobs, setDispatch, type Connections, type DispatchState, type Filter, type TenantState, type Usage } from "./api";
 import { bytes, dateTime, duration, field, h, replace, save, say, scrolled, tried } from "./dom";
 import type { View } from "./view";
 
 const REFRESH_MS = 3000;
 const USAGE_DAYS = 7;
+const SHOWN_CONNECTIONS = 50;
 const DAY_MS = 86_400_000;
 
 const dayOf = (time: number) => new Date(time).toISOString().slice(0, 10);
@@ -29,6 +30,7 @@ class AdminPage {
   private readonly dispatch = h("div", {});
   private readonly tenants = h("div", {});
   private readonly usage = h("div", {});
+  private readonly connections = h("div", {});
   private readonly why = h("input", { type: "text", id: "why", maxlength: 1024 });
   private readonly tenant = h("input", { type: "text", id: "of-tenant" });
   private readonly label = h("input", { type: "text", id: "of-label", placeholder: "KEY=VALUE" });
@@ -43,15 +45,17 @@ class AdminPage {
       h("section", { class: "card w12" }, h("h2", {}, "Start of jobs"), field("Reason, for those who look later", this.why), this.dispatch),
       h("section", { class: "card w12" }, h("h2", {}, "Many jobs at once"), look, this.found),
       h("section", { class: "card w12" }, h("h2", {}, "Tenants"), this.tenants),
-      h("section", { class: "card w12" }, h("h2", {}, `Use in ${USAGE_DAYS} days`), this.usage)));
+      h("section", { class: "card w12" }, h("h2", {}, `Use in ${USAGE_DAYS} days`), this.usage),
+      h("section", { class: "card w12" }, h("h2", {}, "Connections"), this.connections)));
   }
 
   async refresh() {
-    const [now, usage] = await Promise.all([listTenants(), getUsage(dayOf(Date.now() - (USAGE_DAYS - 1) * DAY_MS))]);
+    const [now, usage, open] = await Promise.all([listTenants(), getUsage(dayOf(Date.now() - (USAGE_DAYS - 1) * DAY_MS)), listConnections(SHOWN_CONNECTIONS)]);
     this.days = usage;
     this.showDispatch(now.dispatch ?? {});
     this.showTenants(now.tenants ?? []);
     this.showUsage();
+    this.showConnections(open);
   }
 
   private showDispatch(state: DispatchState) {
@@ -83,6 +87,20 @@ class AdminPage {
     replace(this.usage, rows.length ? table("Use", ["Tenant", "Jobs", "Failed", "From the cache", "Processor time", "Uploaded", "Downloaded"], rows)
       : h("p", { class: "soft" }, "Nothing was used."), h("button", { disabled: rows.length === 0 }, "As CSV, by day"));
     this.usage.querySelector("button")!.onclick = () => save(csvOf(this.days), "usage.csv");
+  }
+
+  private showConnections(open: Connections) {
+    const size = (value?: string) => bytes(Number(value ?? 0));
+    const all = (what: string, shown: number, count?: string) =>
+      h("p", {}, `${count ?? 0} ${what} at ${open.node || "this server"}${shown < Number(count ?? 0) ? `; the ${shown} that carried the most bytes are shown` : ""}.`);
+    const [connections, streams] = [open.connections ?? [], open.streams ?? []];
+    replace(this.connections, all("connections", connections.length, open.openConnections),
+      table("Connections", ["Client", "By", "Identity", "Tenant", "Calls", "Last call", "Since", "Received", "Sent"],
+        connections.map((one) => [one.peer, one.protocol, one.identity || "-", one.tenant || "-", one.calls ?? "0", one.lastMethod || "-", dateTime(one.since),
+          size(one.receivedBytes), size(one.sentBytes)])),
+      h("h3", {}, "Streams"), all("streams", streams.length, open.openStreams),
+      streams.length ? table("Streams", ["Client", "By", "Call", "Identity", "Tenant", "Of", "Since", "Bytes"],
+        streams.map((one) => [one.peer, one.protocol, one.method, one.identity ?? "-", one.tenant ?? "-", one.object || "-", dateTime(one.since), size(one.bytes)])) : null);
   }
 
   private filter(states: string[]): Partial<Filter> {

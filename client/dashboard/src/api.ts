@@ -21,6 +21,7 @@ export interface Job {
   attempts?: number; cacheHit?: boolean; artifacts?: Artifact[]; diagnostics?: Diagnostic[];
   createTime?: string; startTime?: string; endTime?: string; deadlineTime?: string;
   lastSeq?: string; modelMd5?: string; outputFile?: string; tenant?: string; core?: string; framework?: string; submitter?: string;
+  traceId?: string;
 }
 export interface JobEvent {
   seq?: string; eventTime?: string; attempt?: number;
@@ -87,11 +88,28 @@ export async function request(path: string, init: RequestInit = {}): Promise<Res
   const headers = new Headers(init.headers);
   if (token.get()) headers.set("Authorization", `Bearer ${token.get()}`);
   const response = await fetch(path, { ...init, headers, cache: "no-store" });
-  if (!response.ok) throw await errorOf(response);
+  const isKnown = response.status === 304 && headers.has("If-None-Match");
+  if (!response.ok && !isKnown) throw await errorOf(response);
   return response;
 }
 
-async function get<T>(path: string): Promise<T> { return (await request(path)).json(); }
+/** Answers by path, the last one used at the end: what is asked for again and again comes once. In memory alone, not on the browser's disk. */
+const answers = new Map<string, { etag: string; body: unknown }>();
+const MAX_ANSWERS = 32;
+
+async function get<T>(path: string): Promise<T> {
+  const known = answers.get(path);
+  const response = await request(path, known && { headers: { "If-None-Match": known.etag } });
+  answers.delete(path);
+  const etag = response.headers.get("ETag") ?? "";
+  const body = response.status === 304 ? structuredClone(known!.body) : await response.json();
+  if (etag) answers.set(path, { etag, body: structuredClone(body) });
+  for (const oldest of answers.keys()) {
+    if (answers.size <= MAX_ANSWERS) break;
+    answers.delete(oldest);
+  }
+  return body as T;
+}
 async function post<T>(path: string, body: unknown): Promise<T> {
   const init = { method: "POST", body: JSON.stringify(body), headers: { "Content-Type": "application/json" } };
   return (await request(path, init)).json();
@@ -143,8 +161,16 @@ export interface Usage {
   day: string; tenant: string; jobs?: string; succeeded?: string; failed?: string; cacheHits?: string;
   processorSeconds?: number; uploadedBytes?: string; downloadedBytes?: string;
 }
+export interface Connection {
+  protocol: string; peer: string; identity?: string; tenant?: string; lastMethod?: string; calls?: string; since?: string;
+  receivedBytes?: string; sentBytes?: string;
+}
+export interface OpenStream { protocol: string; method: string; peer: string; identity?: string; tenant?: string; object?: string; since?: string; bytes?: string }
+export interface Connections { connections?: Connection[]; openConnections?: string; streams?: OpenStream[]; openStreams?: string; node?: string }
 const bodyOf = ({ states, tenants, labels, text }: Partial<Filter>) => ({ states: states?.map((state) => `JOB_STATE_${state}`), tenants, labels, text });
 export const listTenants = () => get<{ tenants?: TenantState[]; dispatch?: DispatchState }>("/v1/admin/tenants");
+/** Those that carried the most bytes. */
+export const listConnections = (limit: number) => get<Connections>(`/v1/admin/connections?limit=${limit}`);
 export const getUsage = async (fromDay: string) => (await get<{ usage?: Usage[] }>(`/v1/usage?fromDay=${fromDay}`)).usage ?? [];
 export const setDispatch = (paused: boolean, reason: string) => post<{ state?: DispatchState }>("/v1/admin/dispatch", { paused, reason });
 /** At most 1000 of those that match. */

@@ -91,7 +91,7 @@ export function armDownloads(box: HTMLElement, job: Job) {
 export function facts(job: Job): Node[] {
   const list: [string, string | Node][] = [
     ["Job", job.jobId], ["Tenant", job.tenant ?? ""], ["Submitted", dateTime(job.createTime)], ["Started", dateTime(job.startTime)],
-    ["Ended", dateTime(job.endTime)], ["Attempts", String(job.attempts ?? 0)], ["Model MD5", job.modelMd5 ?? ""],
+    ["Ended", dateTime(job.endTime)], ["Attempts", String(job.attempts ?? 0)], ["Model MD5", job.modelMd5 ?? ""], ["Trace", job.traceId ?? ""],
     ["Model", bytes(Number(job.spec?.model?.sizeBytes ?? 0))], ["Priority", String(job.spec?.priority ?? 0)], ["Labels", labelsText(job)],
     ["Expected start", job.queued ? dateTime(job.queued.estimatedStartTime) : ""],
   ];

@@ -460,13 +460,16 @@ async function operate(page, failed) {
   const wait = page.waitForEvent("download");
   await use.getByRole("button", { name: "As CSV" }).click();
   const csv = readFileSync(await (await wait).path(), "utf8").split("\n");
+  const open = page.locator("section", { hasText: "Connections" });
+  await open.getByText(/\d+ connections at /).waitFor();
+  await open.locator("tbody tr", { hasText: "GET /v1/admin/connections" }).first().waitFor();
   check(csv[0].startsWith("day,tenant,jobs,") && /^\d{4}-\d\d-\d\d,"default",\d+,/.test(csv[1]), `usage.csv: ${csv}`);
   await page.route("**/v1/caller", (route) => route.fulfill({ json: { identity: "guest", tenant: "t", rights: ["read"] } }));
   await page.reload();
   await page.getByText("yours lacks it").waitFor();
   check(!await page.getByRole("link", { name: "Operate" }).isVisible(), "who may not operate is led there");
   await page.unroute("**/v1/caller");
-  say("operate: pause, cancel by a filter, resume, requeue, use as CSV; not for guests");
+  say("operate: pause, cancel by a filter, resume, requeue, use as CSV, connections; not for guests");
 }
 
 /** The list goes on behind what the overview counts: it says so. */
@@ -476,8 +479,11 @@ async function overviewOfMany(page) {
   await page.locator("main section", { hasText: "Newest jobs" }).waitFor();
   check(await page.locator("#scope").isHidden(), "the overview leaves nothing out, and says so");
   await page.route(list, async (route) => {
-    const response = await route.fetch();
-    await route.fulfill({ response, json: { ...(await response.json()), nextPageToken: "more" } });
+    // A whole answer, and one that the page does not keep.
+    const { "if-none-match": _known, ...asked } = await route.request().allHeaders();
+    const response = await route.fetch({ headers: asked });
+    const { etag: _tag, ...headers } = response.headers();
+    await route.fulfill({ response, headers, json: { ...(await response.json()), nextPageToken: "more" } });
   });
   await page.locator("#scope", { hasText: "are left out" }).waitFor();
   await page.getByText("of jobs submitted since").first().waitFor();
