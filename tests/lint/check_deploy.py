@@ -1,11 +1,12 @@
 #!/usr/bin/python3
-"""Checks what no machine here can start: deploy/k8s, deploy/container/cluster.yaml and the unit of
-systemd.
+"""Checks what no machine here can start: deploy/k8s, deploy/container/cluster.yaml, the unit of
+systemd, and the alert rules and the Grafana dashboard against the metrics of npucd.
 
 Each overlay is rendered by `kubectl kustomize`; without kubectl that part is skipped, and said so.
 Prints each problem; exit 1 if there is one.
 """
 
+import json
 import os
 import re
 import shutil
@@ -126,13 +127,85 @@ def check_unit(text, flags):
     yield from check_args("ExecStart", settings.get("ExecStart", "").split()[1:], flags)
 
 
+def metrics_of_npucd():
+    """Each name that /metrics has, with its labels."""
+    with open(os.path.join(ROOT, "server", "observe", "metric_list.inc"), encoding="utf-8") as f:
+        listed = re.findall(r'^NPUC_METRIC\(\w+, (\w+), "(\w+)", "([\w,]*)"', f.read(), re.M)
+    found = {}
+    for kind, name, labels in listed:
+        of = set(filter(None, labels.split(",")))
+        if kind == "Histogram":
+            found.update({f"{name}_sum": of, f"{name}_count": of, f"{name}_bucket": of | {"le"}})
+        else:
+            found[name] = of
+    return found
+
+
+# Prometheus adds these to each series.
+LABELS_OF_A_SCRAPE = {"instance", "job"}
+
+
+def check_expression(where, expression, metrics):
+    """PromQL: each metric is there, and has the labels that are asked of it; brackets close."""
+    names = set(re.findall(r"\b(?:npuc|process)_\w+", expression))
+    if not names:
+        yield f"{where}: no metric of npucd in {expression}"
+    for name in sorted(names - set(metrics)):
+        yield f"{where}: npucd has no metric {name}"
+    known = LABELS_OF_A_SCRAPE.union(*(metrics.get(name, set()) for name in names))
+    asked = set()
+    for inside in re.findall(r"\{([^}]*)\}", expression):
+        asked |= set(re.findall(r"(\w+)\s*(?:=|!)", inside))
+    for inside in re.findall(r"\b(?:by|without) \(([^)]*)\)", expression):
+        asked |= set(re.findall(r"\w+", inside))
+    for label in sorted(asked - known):
+        yield f"{where}: no label {label} in {expression}"
+    for opening, closing in ("()", "[]", "{}"):
+        if expression.count(opening) != expression.count(closing):
+            yield f"{where}: {opening}{closing} do not match in {expression}"
+
+
+def check_alerts(document, metrics):
+    names = set()
+    for group in document["groups"]:
+        for rule in group["rules"]:
+            where = f"alert {rule['alert']}"
+            if rule["alert"] in names:
+                yield f"{where}: twice"
+            names.add(rule["alert"])
+            if not rule.get("annotations", {}).get("summary"):
+                yield f"{where}: no summary"
+            yield from check_expression(where, rule["expr"], metrics)
+
+
+def check_dashboard(document, metrics):
+    ids, places = set(), set()
+    for panel in document["panels"]:
+        where = f"panel '{panel['title']}'"
+        place = (panel["gridPos"]["x"], panel["gridPos"]["y"])
+        if panel["id"] in ids or place in places:
+            yield f"{where}: its id or place is another's"
+        ids.add(panel["id"])
+        places.add(place)
+        targets = panel.get("targets", [])
+        if (panel["type"] == "row") != (not targets):
+            yield f"{where}: {len(targets)} queries"
+        for target in targets:
+            yield from check_expression(where, target["expr"], metrics)
+
+
 def main():
     flags = flags_of_npucd()
+    metrics = metrics_of_npucd()
     problems = []
     with open(os.path.join(ROOT, "deploy", "systemd", "npucd.service"), encoding="utf-8") as f:
         problems += [f"npucd.service: {p}" for p in check_unit(f.read(), flags)]
     with open(os.path.join(ROOT, "deploy", "container", "cluster.yaml"), encoding="utf-8") as f:
         problems += [f"cluster.yaml: {p}" for p in check_compose(yaml.safe_load(f), flags)]
+    with open(os.path.join(ROOT, "deploy", "alerts", "npucd.yaml"), encoding="utf-8") as f:
+        problems += [f"alerts: {p}" for p in check_alerts(yaml.safe_load(f), metrics)]
+    with open(os.path.join(ROOT, "deploy", "grafana", "npucd.json"), encoding="utf-8") as f:
+        problems += [f"grafana: {p}" for p in check_dashboard(json.load(f), metrics)]
     if shutil.which("kubectl") is None:
         print("deploy: skipped the manifests: no kubectl")
     else:

@@ -356,6 +356,21 @@ class DeployTest(unittest.TestCase):
         bad = good.replace("--data-dir", "--data-dri")
         self.assertEqual(len(list(check_deploy.check_unit(bad, self.FLAGS))), 1)
 
+    def test_expressions(self):
+        metrics = {"npuc_jobs": {"tenant", "state"}, "npuc_a_seconds_bucket": {"le"}}
+
+        def problems(expression):
+            return list(check_deploy.check_expression("x", expression, metrics))
+
+        self.assertEqual(problems('sum by (tenant) (npuc_jobs{state="queued",instance=~"a"})'), [])
+        for wrong in ("npuc_job > 1", 'npuc_jobs{stage="x"}', "sum by (core) (npuc_jobs)",
+                      "up == 0", "sum(npuc_jobs", "npuc_a_seconds > 1"):
+            self.assertTrue(problems(wrong), wrong)
+        rule = {"alert": "A", "expr": "npuc_jobs > 1", "annotations": {"summary": "s"}}
+        for rules, count in (([rule], 0), ([rule, rule], 1), ([{**rule, "annotations": {}}], 1)):
+            found = list(check_deploy.check_alerts({"groups": [{"rules": rules}]}, metrics))
+            self.assertEqual(len(found), count, rules)
+
 
 class TidyKeyTest(unittest.TestCase):
     def test_key_follows_headers(self):
