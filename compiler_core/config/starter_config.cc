@@ -222,6 +222,11 @@ class Writer {
                           SampleShape(port)));
       }
     }
+    if (choices_.quantizes_anew) {
+      Line(
+          "#   force_float_ir: true   # the model quantizes a part of its values: all of them "
+          "anew");
+    }
     Line("#   preset: best   # or fast, or compass: its defaults");
   }
 

@@ -45,6 +45,8 @@ struct StarterChoices {
   std::string config_path;  // for the command in the first comment
   // The core computes in integers, the model in floats: QUANT is written, as comments.
   bool needs_calibration = false;
+  // The model quantizes a part of its values, and all are quantized anew.
+  bool quantizes_anew = false;
 };
 struct StarterConfig {
   std::string text;

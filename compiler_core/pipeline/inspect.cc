@@ -159,6 +159,12 @@ class Inspector {
       // Samples made up here may be wrong where those of the user are not.
       if (result.ok() || LacksCalibration(found)) return;
     }
+    if (!result.ok() && CompilesQuantizedAnew(compile)) {
+      verdict.kind = CoreVerdict::Kind::kNeedsCalibration;
+      verdict.wants_samples = true;
+      verdict.quantizes_anew = true;
+      return;
+    }
     if (!result.ok()) {
       verdict.kind = CoreVerdict::Kind::kRefused;
       verdict.reasons = ReasonsOf(found);
@@ -169,6 +175,20 @@ class Inspector {
     for (const Diagnostic& diagnostic : found.list()) {
       if (diagnostic.severity() == Severity::kWarning) ++verdict.warnings;
     }
+  }
+
+  // True for a model that an integer core refuses for what it leaves in floats, where it takes the
+  // model with samples and all of its values quantized by them.
+  bool CompilesQuantizedAnew(CompileRequest compile) const {
+    const CoreSpec* core = FindCore(compile.options.core);
+    if (core == nullptr || core->integer == nullptr || compile.options.quant.has_value() ||
+        !AddSamples(compile)) {
+      return false;
+    }
+    compile.options.quant->force_float_ir = true;
+    CompileObserver nobody;
+    Diagnostics found;
+    return Compile(compile, nobody, found).ok();
   }
 
   bool AddSamples(CompileRequest& compile) const {

@@ -44,6 +44,7 @@ struct CoreVerdict {
   Kind kind = Kind::kRefused;
   std::vector<RefusalReason> reasons = {};  // kRefused: distinct ones
   bool wants_samples = false;               // a float model, and the family computes in integers
+  bool quantizes_anew = false;              // a model that quantizes a part of its values
   size_t warnings = 0;                      // kCompiles
   CompileSummary summary = {};              // kCompiles
 };

@@ -50,12 +50,12 @@ void AddConfigs(const InspectRequest& request, const ModelOutline& outline,
   const std::string stem = StemOf(request.model_name);
   json["configs"] = Json::object();
   for (const std::string& core : verdict.family.cores) {
-    StarterConfig config =
-        WriteStarterConfig(outline, {.core = core,
-                                     .model_path = request.model_name,
-                                     .output_path = stem + ".h",
-                                     .config_path = stem + ".yaml",
-                                     .needs_calibration = verdict.wants_samples});
+    StarterConfig config = WriteStarterConfig(outline, {.core = core,
+                                                        .model_path = request.model_name,
+                                                        .output_path = stem + ".h",
+                                                        .config_path = stem + ".yaml",
+                                                        .needs_calibration = verdict.wants_samples,
+                                                        .quantizes_anew = verdict.quantizes_anew});
     json["configs"][core] = std::move(config.text);
     json["open"] = std::move(config.open);
   }

@@ -81,7 +81,8 @@ absl::Status Write(const InitCommand& command, Written& written, Diagnostics& di
                                               .model_path = SeenFrom(place, command.model_path),
                                               .output_path = stem + ".h",
                                               .config_path = place,
-                                              .needs_calibration = written.verdict.wants_samples});
+                                              .needs_calibration = written.verdict.wants_samples,
+                                              .quantizes_anew = written.verdict.quantizes_anew});
   if (to_terminal) return absl::OkStatus();
   std::error_code error;
   if (!command.force && std::filesystem::exists(written.config_path, error)) {

@@ -14,7 +14,7 @@ frontend::RuleTable<ImportRule> AllRules() {
   return {BasicRules(),  ElementwiseRules(), ActivationRules(), LinearRules(),    ConvRules(),
           PoolRules(),   NormRules(),        ShapeRules(),      GatherRules(),    ReduceRules(),
           ResizeRules(), RecurrentRules(),   LossRules(),       QuantizedRules(), MicrosoftRules(),
-          QonnxRules(),  MlRules(),          TreeRules()};
+          QonnxRules(),  MlRules(),          TreeRules(),       SvmRules(),       SignalRules()};
 }
 
 GraphImport::GraphImport(FileImport* shared, const GraphView& graph, GraphImport* around,

@@ -94,6 +94,18 @@ absl::StatusOr<ValueRef> Linear(NodeImporter& node, int64_t targets) {
 
 }  // namespace
 
+absl::StatusOr<ValueRef> FeatureRows(NodeImporter& node) {
+  ValueRef x = node.input(0);
+  if (node.rank(0) == 1) {
+    ASSIGN_OR_RETURN(x, node.Reshaped(x, {1, x->type.shape[0]}));
+  }
+  if (x->type.shape.size() != 2) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("rows of features are [rows, columns], not ", TypeToString(x->type)));
+  }
+  return CastTo(node, x, DType::kFloat32);
+}
+
 absl::StatusOr<ValueRef> TransformedScores(NodeImporter& node, const ValueRef& scores) {
   ASSIGN_OR_RETURN(const std::string transform, node.StringOr("post_transform", "NONE"));
   if (transform == "NONE") return scores;

@@ -10,9 +10,13 @@
 
 namespace npuc::onnx {
 
-// The rules of domain ai.onnx.ml; those of its trees.
+// The rules of domain ai.onnx.ml; those of its trees and support vector machines.
 absl::Span<const ImportRule> MlRules();
 absl::Span<const ImportRule> TreeRules();
+absl::Span<const ImportRule> SvmRules();
+
+// The rows of the operand as floats, [rows, columns].
+absl::StatusOr<ValueRef> FeatureRows(NodeImporter& node);
 
 // Scores [rows, classes] after the node's post_transform.
 absl::StatusOr<ValueRef> TransformedScores(NodeImporter& node, const ValueRef& scores);

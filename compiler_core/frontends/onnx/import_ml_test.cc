@@ -130,6 +130,58 @@ TEST(ImportMl, TreesChooseAClass) {
                                                                  0.2689414f, 0.7310586f}));
 }
 
+// Three classes of the support vectors (0 0), (2 0), (0 2), each its own class.
+ModelBuilder SvmClassifier(const std::string& kernel, const std::vector<float>& params) {
+  ModelBuilder b;
+  b.Input("x", {3, 2}).Output("label").Output("scores");
+  b.Node("SVMClassifier", {"x"}, {"label", "scores"}).Domain("ai.onnx.ml");
+  b.String("kernel_type", kernel).Ints("classlabels_ints", {5, 6, 7});
+  b.Ints("vectors_per_class", {1, 1, 1});
+  AddFloats(b, "support_vectors", {0, 0, 2, 0, 0, 2});
+  AddFloats(b, "kernel_params", params);
+  // Against the first other class, then against the second one.
+  AddFloats(b, "coefficients", {1, -1, -2, 1, 3, -3});
+  AddFloats(b, "rho", {0.5f, 0, 0.25f});
+  return b;
+}
+
+TEST(ImportMl, SupportVectorsVote) {
+  const std::vector<float> x = {0, 0, 2, 1, -1, 4};
+  // x.v is 0, 2 x0, 2 x1. Pairs: 01: 0 - 2 x0 + 0.5; 02: 0 - 4 x1; 12: 6 x0 - 6 x1 + 0.25.
+  const ModelBuilder linear = SvmClassifier("LINEAR", {0, 0, 0});
+  EXPECT_THAT(ValuesOf(linear, x, 1),
+              ElementsAre(0.5f, 0, 0.25f, -3.5f, -4, 6.25f, 2.5f, -16, -29.75f));
+  // The first row: 0 wins over 1, 2 over 0 (0 is not above 0), 1 over 2: the first of equal ones.
+  EXPECT_THAT(ValuesOf(linear, x), ElementsAre(5, 6, 7));
+  // Distances of (2 1) to the vectors: 5, 1, 5.
+  const ModelBuilder radial = SvmClassifier("RBF", {0.5f, 0, 0});
+  const std::vector<float> scores = ValuesOf(radial, {2, 1, 2, 1, 2, 1}, 1);
+  EXPECT_THAT(std::vector<float>(scores.begin(), scores.begin() + 3),
+              Pointwise(FloatNear(1e-6f), {0.082085f - 0.6065307f + 0.5f, 0.082085f - 0.16417f,
+                                           3 * 0.6065307f - 3 * 0.082085f + 0.25f}));
+}
+
+TEST(ImportMl, SupportVectorsSum) {
+  const auto regressor = [](const std::string& kernel, const std::vector<float>& params,
+                            int64_t one_class) {
+    ModelBuilder b;
+    b.Input("x", {2, 2}).Output("y").Node("SVMRegressor", {"x"}, {"y"}).Domain("ai.onnx.ml");
+    b.String("kernel_type", kernel).Int("n_supports", 2).Int("one_class", one_class);
+    AddFloats(b, "support_vectors", {1, 0, 0, 1});
+    AddFloats(b, "kernel_params", params);
+    AddFloats(b, "coefficients", {2, -1});
+    AddFloats(b, "rho", {0.5f});
+    return ValuesOf(b, {1, 2, -1, 3});
+  };
+  EXPECT_THAT(regressor("LINEAR", {}, 0), ElementsAre(0.5f, -4.5f));
+  EXPECT_THAT(regressor("LINEAR", {}, 1), ElementsAre(1, -1));
+  // (x.v + 1)^2: 4, 9 and 0, 16.
+  EXPECT_THAT(regressor("POLY", {1, 1, 2}, 0), ElementsAre(-0.5f, -15.5f));
+  EXPECT_THAT(regressor("SIGMOID", {0.5f, 0, 0}, 0),
+              Pointwise(FloatNear(1e-6f),
+                        {2 * 0.4621172f - 0.7615942f + 0.5f, -2 * 0.4621172f - 0.9051483f + 0.5f}));
+}
+
 TEST(ImportMl, RefusesTreesThatAreNone) {
   const auto said = [](auto change) {
     ModelBuilder b = Net();

@@ -314,22 +314,9 @@ absl::StatusOr<Matrices> MatricesOf(Forest& forest, int64_t columns) {
   return m;
 }
 
-// The rows of the operand as floats, [rows, columns].
-absl::StatusOr<ValueRef> Rows(NodeImporter& node) {
-  ValueRef x = node.input(0);
-  if (node.rank(0) == 1) {
-    ASSIGN_OR_RETURN(x, node.Reshaped(x, {1, x->type.shape[0]}));
-  }
-  if (x->type.shape.size() != 2) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("rows of features are [rows, columns], not ", TypeToString(x->type)));
-  }
-  return CastTo(node, x, DType::kFloat32);
-}
-
 // The sums of the trees' scores, [rows, targets].
 absl::StatusOr<ValueRef> Sums(NodeImporter& node, Forest& forest) {
-  ASSIGN_OR_RETURN(ValueRef x, Rows(node));
+  ASSIGN_OR_RETURN(ValueRef x, FeatureRows(node));
   const int64_t rows = x->type.shape[0];
   const int64_t columns = x->type.shape[1];
   ASSIGN_OR_RETURN(const Matrices m, MatricesOf(forest, columns));

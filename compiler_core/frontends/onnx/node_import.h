@@ -103,6 +103,7 @@ absl::Span<const ImportRule> LossRules();
 absl::Span<const ImportRule> QuantizedRules();
 absl::Span<const ImportRule> MicrosoftRules();
 absl::Span<const ImportRule> QonnxRules();
+absl::Span<const ImportRule> SignalRules();
 
 }  // namespace npuc::onnx
 

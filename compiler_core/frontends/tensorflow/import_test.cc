@@ -270,6 +270,23 @@ TEST(OutlineTest, ListsInputsOutputsAndOps) {
   EXPECT_FALSE(OutlineTensorFlow("junk", "m.pb", diagnostics).ok());
 }
 
+TEST(OutlineTest, WhatTrainsTheNetIsNoOutput) {
+  GraphDefBuilder b;
+  b.Placeholder("x", {2}).Node("y", "Relu", {"x"});
+  b.Node("gradients/y_grad/ReluGrad", "ReluGrad", {"y", "y"});
+  Diagnostics diagnostics;
+  const auto outline = OutlineTensorFlow(b.Bytes(), "m.pb", diagnostics);
+  ASSERT_TRUE(outline.ok());
+  EXPECT_EQ(outline->outputs.size(), 1u);  // nothing else ends it
+  b.Node("z", "Identity", {"y"});
+  const auto with_end = OutlineTensorFlow(b.Bytes(), "m.pb", diagnostics);
+  ASSERT_TRUE(with_end.ok());
+  ASSERT_EQ(with_end->outputs.size(), 1u);
+  EXPECT_EQ(with_end->outputs[0].key, "z");
+  ASSERT_EQ(with_end->notes.size(), 1u);
+  EXPECT_THAT(with_end->notes[0], HasSubstr("1 nodes below 'gradients/'"));
+}
+
 TEST(RulesTest, ListIsSortedAndUnique) {
   const std::vector<std::string> ops = ImportedTensorFlowOps();
   EXPECT_GT(ops.size(), 100u);

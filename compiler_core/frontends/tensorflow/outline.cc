@@ -104,9 +104,7 @@ class OutlineReader {
     for (int i = 0; i < graph_.node_count(); ++i) ReadNode(i);
     LeaveOutFeatures();
     MarkDependent();
-    for (int i = 0; i < graph_.node_count(); ++i) {
-      if (IsOutput(i)) AddOutput(i);
-    }
+    AddOutputs();
     return std::move(outline_);
   }
 
@@ -193,6 +191,24 @@ class OutlineReader {
     const NodeView& node = graph_.node(index);
     return depends_[static_cast<size_t>(index)] && readers_[static_cast<size_t>(index)].empty() &&
            node.op() != "NoOp" && node.op() != "Assert" && !IsPlaceholder(node);
+  }
+
+  // The nodes that tf.gradients adds to train the net end it, too, but are none of its outputs.
+  void AddOutputs() {
+    std::vector<int> ends;
+    for (int i = 0; i < graph_.node_count(); ++i) {
+      if (IsOutput(i)) ends.push_back(i);
+    }
+    const auto trains = [this](int index) {
+      return absl::StartsWith(graph_.node(index).name(), "gradients/");
+    };
+    const auto count = std::count_if(ends.begin(), ends.end(), trains);
+    if (count > 0 && count < static_cast<int64_t>(ends.size())) {
+      std::erase_if(ends, trains);
+      outline_.notes.push_back(absl::StrCat(
+          count, " nodes below 'gradients/' train the net; they are not taken for outputs"));
+    }
+    for (const int end : ends) AddOutput(end);
   }
 
   // The index of a greatest value is the application's to find: what it is found in is the output.

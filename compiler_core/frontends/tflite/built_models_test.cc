@@ -30,6 +30,9 @@ constexpr int kBatchToSpace = 37;
 constexpr int kSpaceToBatch = 38;
 constexpr int kTransposeConv = 67;
 constexpr int kSelectV2 = 123;
+constexpr int kRfft2d = 131;
+constexpr int kImag = 133;
+constexpr int kComplexAbs = 135;
 
 // A float model, tensor by tensor.
 class ModelBuilder {
@@ -129,6 +132,54 @@ std::vector<float> Answer(const Graph& graph, Tensor x) {
 
 // The node that gives the graph's output.
 const Node& Last(const Graph& graph) { return graph.def(graph.outputs()[0].value); }
+
+// Transforms two rows of four by a length, and runs another operator on the result.
+absl::StatusOr<Graph> Spectrum(int length, int code) {
+  ModelBuilder b;
+  const int x = b.Input({2, 1, 4});
+  const int lengths = b.Constant<int32_t>({2}, {1, length});
+  const int bins = length / 2 + 1;
+  const int spectrum = b.Op(kRfft2d, {x, lengths}, {2, 1, bins});
+  b.graph().tensors[static_cast<size_t>(spectrum)]->type = fb::ElementType_COMPLEX64;
+  if (code == kReshape) {
+    const int shape = b.Constant<int32_t>({2}, {2, bins});
+    const int flat = b.Op(code, {spectrum, shape}, {2, bins});
+    b.graph().tensors[static_cast<size_t>(flat)]->type = fb::ElementType_COMPLEX64;
+    b.Op(kComplexAbs, {flat}, {2, bins});
+  } else if (code == kMul) {
+    b.Op(code, {spectrum, spectrum}, {2, 1, bins});
+  } else {
+    b.Op(code, {spectrum}, {2, 1, bins});
+  }
+  return b.Import();
+}
+
+TEST(TfLiteSpectrum, IsAProductWithCosinesAndSines) {
+  // 1 2 3 4 gives 10, -2 + 2i, -2, and 1 0 0 0 gives ones.
+  const Tensor x = Tensor::FromFloats({2, 1, 4}, {1, 2, 3, 4, 1, 0, 0, 0});
+  const absl::StatusOr<Graph> sizes = Spectrum(4, kComplexAbs);
+  ASSERT_TRUE(sizes.ok()) << sizes.status();
+  const std::vector<float> found = Answer(*sizes, x);
+  ASSERT_EQ(found.size(), 6u);
+  EXPECT_NEAR(found[0], 10, 1e-5);
+  EXPECT_NEAR(found[1], 2.828427, 1e-5);
+  EXPECT_NEAR(found[2], 2, 1e-5);
+  EXPECT_NEAR(found[4], 1, 1e-5);
+  const absl::StatusOr<Graph> parts = Spectrum(4, kImag);
+  ASSERT_TRUE(parts.ok()) << parts.status();
+  EXPECT_NEAR(Answer(*parts, x)[1], 2, 1e-5);
+  const absl::StatusOr<Graph> flat = Spectrum(4, kReshape);
+  ASSERT_TRUE(flat.ok()) << flat.status();
+  EXPECT_EQ(Answer(*flat, x), found);
+  // A longer transform ends the rows in zeros, a shorter one takes their beginning.
+  EXPECT_NEAR(Answer(*Spectrum(8, kComplexAbs), x)[0], 10, 1e-5);
+  EXPECT_NEAR(Answer(*Spectrum(2, kComplexAbs), x)[1], 1, 1e-5);
+}
+
+TEST(TfLiteSpectrum, ComplexNumbersAreNotMultiplied) {
+  EXPECT_THAT(std::string(Spectrum(4, kMul).status().message()),
+              HasSubstr("an operand of complex numbers"));
+}
 
 // x [1,1,6,1], kernel 1 x 2 of weights 1 and 10 and dilation 2; padded by 2 before, cropped `crop`.
 absl::StatusOr<Graph> Group(int crop, int stated_width) {

@@ -97,6 +97,12 @@ absl::Span<const ImportRule> ReduceRules();
 absl::Span<const ImportRule> ShapeRules();
 absl::Span<const ImportRule> SliceRules();
 absl::Span<const ImportRule> RecurrentRules();
+absl::Span<const ImportRule> SpectrumRules();
+// True for what makes real numbers of complex ones.
+bool TakesComplex(absl::string_view op);
+// Gives complex numbers another shape: the one that the file states of the result.
+bool ReshapesComplex(absl::string_view op);
+absl::Status ReshapeComplex(NodeImporter& node);
 absl::Span<const ImportRule> TensorListRules();
 absl::Span<const ImportRule> CustomWindowRules();
 

@@ -12,8 +12,8 @@
 namespace npuc::tflite {
 
 frontend::RuleTable<ImportRule> AllRules() {
-  return {ElementwiseRules(), WindowRules(), LinearRules(),    ReduceRules(),
-          ShapeRules(),       SliceRules(),  RecurrentRules(), DilationRules()};
+  return {ElementwiseRules(), WindowRules(),    LinearRules(),   ReduceRules(),  ShapeRules(),
+          SliceRules(),       RecurrentRules(), DilationRules(), SpectrumRules()};
 }
 
 frontend::RuleTable<ImportRule> CustomRules() { return {TensorListRules(), CustomWindowRules()}; }
@@ -230,7 +230,15 @@ void SubgraphImport::ImportOperator(const OperatorView& op, Variables* variables
   }
   std::optional<std::vector<ValueRef>> operands;
   if (is_complete) operands = std::move(inputs);
+  const bool is_complex = std::any_of(op.inputs.begin(), op.inputs.end(), [this](int operand) {
+    return operand >= 0 && ElementTypeName(graph_.tensor(operand).element_type) == "COMPLEX64";
+  });
   RunRule(op, variables, std::move(operands), [&](NodeImporter& node) {
+    if (is_complex && plugin == nullptr && ReshapesComplex(op.op)) return ReshapeComplex(node);
+    if (is_complex && (plugin != nullptr || !TakesComplex(op.op))) {
+      return node.FailMode("an operand of complex numbers",
+                           "take their sizes, real or imaginary parts first");
+    }
     return plugin == nullptr ? rule->import(node)
                              : frontend::RunPluginOp(node, *plugin, CustomOptions(*op.raw));
   });

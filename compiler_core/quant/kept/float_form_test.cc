@@ -77,6 +77,24 @@ TEST(FloatForm, KeepsTheRoundingBeforeASteepFunction) {
 }
 
 // A sigmoid goes through no more than a few steps within one of its operand.
+TEST(FloatForm, KeepsTheRoundingToFewLevels) {
+  const auto text = [](int64_t highest) {
+    return absl::StrCat(R"(graph "m" {
+  %x = Placeholder() : f32[4] @"x"
+  %q = Quantize(%x) {dtype = "u8", qmax = )",
+                        highest, R"(, scale = [0.5], zero_point = [0]} : u8[4] @"q"
+  %f = Dequantize(%q) {scale = [0.5], zero_point = [0]} : f32[4] @"q"
+  return %f @"y"
+})");
+  };
+  const Tensor input = Tensor::FromFloats({4}, {-1, 0.3F, 0.7F, 9});
+  const Graph two_bits = Parsed(text(3));
+  EXPECT_EQ(Answers(Formed(two_bits).graph, input), Answers(two_bits, input));
+  EXPECT_THAT(Answers(two_bits, input), ElementsAre(0, 0.5F, 0.5F, 1.5F));
+  EXPECT_EQ(Count(Formed(Parsed(text(31))).graph, Op::kRound), 1);
+  EXPECT_EQ(Count(Formed(Parsed(text(63))).graph, Op::kRound), 0);
+}
+
 TEST(FloatForm, DropsTheRoundingBeforeOtherFunctions) {
   const FloatForm form = Formed(Parsed(R"(graph "m" {
   %x = Placeholder() : f32[4] @"x"
