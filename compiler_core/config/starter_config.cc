@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "compiler_core/base/artifact_name.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/base/suggest.h"
@@ -401,6 +402,16 @@ absl::Status SettleInputs(const StatedFacts& stated, ModelOutline& outline) {
                                          "' is open; it is taken as 1, one item a call"));
   }
   return absl::OkStatus();
+}
+
+std::string HeaderNameFor(absl::string_view stem) {
+  constexpr absl::string_view kEnding = ".h";
+  std::string name(stem.substr(0, kMaxOutputFileBytes - kEnding.size()));
+  for (char& c : name) {
+    if (!absl::ascii_isalnum(c) && !absl::StrContains("_-.+", absl::string_view(&c, 1))) c = '_';
+  }
+  if (name.empty() || name[0] == '.') name.insert(0, "_");
+  return absl::StrCat(name.substr(0, kMaxOutputFileBytes - kEnding.size()), kEnding);
 }
 
 StarterConfig WriteStarterConfig(const ModelOutline& outline, const StarterChoices& choices) {

@@ -38,6 +38,9 @@ absl::StatusOr<std::pair<std::string, std::string>> ParseStatedValue(absl::strin
 // that is none, or more shapes than inputs.
 absl::Status SettleInputs(const StatedFacts& stated, ModelOutline& outline);
 
+// A name of the header for a model of this name: what OUTPUT_FILE does not take becomes '_'.
+std::string HeaderNameFor(absl::string_view stem);
+
 struct StarterChoices {
   std::string core;
   std::string model_path;   // as the config names it

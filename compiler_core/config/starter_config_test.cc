@@ -63,6 +63,14 @@ TEST(SettleInputsTest, TakesDimensionsAndConstants) {
   EXPECT_FALSE(ParseStatedValue("--dim", "25").ok());
 }
 
+TEST(HeaderNameTest, IsOneThatOutputFileTakes) {
+  EXPECT_EQ(HeaderNameFor("net-1.0_a+b"), "net-1.0_a+b.h");
+  EXPECT_EQ(HeaderNameFor("c_model (2)_default"), "c_model__2__default.h");
+  EXPECT_EQ(HeaderNameFor(".hidden"), "_.hidden.h");
+  EXPECT_EQ(HeaderNameFor(""), "_.h");
+  EXPECT_EQ(HeaderNameFor(std::string(200, 'x')).size(), 100u);
+}
+
 TEST(SettleInputsTest, ANamedDimensionHasOneSize) {
   ModelOutline outline;
   outline.inputs = {

@@ -52,7 +52,7 @@ void AddConfigs(const InspectRequest& request, const ModelOutline& outline,
   for (const std::string& core : verdict.family.cores) {
     StarterConfig config = WriteStarterConfig(outline, {.core = core,
                                                         .model_path = request.model_name,
-                                                        .output_path = stem + ".h",
+                                                        .output_path = HeaderNameFor(stem),
                                                         .config_path = stem + ".yaml",
                                                         .needs_calibration = verdict.wants_samples,
                                                         .quantizes_anew = verdict.quantizes_anew});

@@ -79,7 +79,7 @@ absl::Status Write(const InitCommand& command, Written& written, Diagnostics& di
   written.config =
       WriteStarterConfig(inspection.outline, {.core = written.core,
                                               .model_path = SeenFrom(place, command.model_path),
-                                              .output_path = stem + ".h",
+                                              .output_path = HeaderNameFor(stem),
                                               .config_path = place,
                                               .needs_calibration = written.verdict.wants_samples,
                                               .quantizes_anew = written.verdict.quantizes_anew});

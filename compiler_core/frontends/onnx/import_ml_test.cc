@@ -105,6 +105,23 @@ TEST(ImportMl, TreesSumTheScoresOfTheirLeaves) {
   EXPECT_THAT(ValuesOf(b, x), ElementsAre(6, 0, 11.5f, 2.5f, 12, 2.5f, 11, 2.5f));
 }
 
+TEST(ImportMl, TreesCompareLargeFeatures) {
+  ModelBuilder b;
+  b.Input("x", {2, 3}).Output("y").Node("TreeEnsembleRegressor", {"x"}, {"y"});
+  b.Domain("ai.onnx.ml").Int("n_targets", 1);
+  AddTrees(b);
+  b.Ints("target_treeids", {0, 0, 0})
+      .Ints("target_nodeids", {3, 4, 2})
+      .Ints("target_ids", {0, 0, 0});
+  AddFloats(b, "target_weights", {1, 2, 3});
+  AddFloats(b, "base_values", {5, 6});  // not as many as targets
+  auto& node = *b.proto().mutable_graph()->mutable_node(0);
+  for (auto& attribute : *node.mutable_attribute()) {
+    if (attribute.name() == "nodes_values") attribute.set_floats(0, 6465982.5f);
+  }
+  EXPECT_THAT(ValuesOf(b, {6465982.5f, 3, 0, 6465983, 3, 0}), ElementsAre(1, 3));
+}
+
 TEST(ImportMl, TreesChooseAClass) {
   const auto classifier = [](const std::vector<float>& weights, const std::string& transform) {
     ModelBuilder b;
@@ -159,6 +176,23 @@ TEST(ImportMl, SupportVectorsVote) {
   EXPECT_THAT(std::vector<float>(scores.begin(), scores.begin() + 3),
               Pointwise(FloatNear(1e-6f), {0.082085f - 0.6065307f + 0.5f, 0.082085f - 0.16417f,
                                            3 * 0.6065307f - 3 * 0.082085f + 0.25f}));
+}
+
+TEST(ImportMl, SupportVectorsGiveTheProbabilitiesOfTwoClasses) {
+  ModelBuilder b;
+  b.Input("x", {2, 2}).Output("label").Output("scores");
+  b.Node("SVMClassifier", {"x"}, {"label", "scores"}).Domain("ai.onnx.ml");
+  b.String("kernel_type", "LINEAR").Ints("classlabels_ints", {3, 4});
+  b.Ints("vectors_per_class", {1, 1});
+  AddFloats(b, "support_vectors", {1, 0, 0, 1});
+  AddFloats(b, "coefficients", {1, -1});
+  AddFloats(b, "rho", {0.5f});
+  AddFloats(b, "prob_a", {-2});
+  AddFloats(b, "prob_b", {0.5f});
+  // Decisions of -0.5 and 1.5; the second class has 1 / (1 + exp(2 d - 0.5)).
+  EXPECT_THAT(ValuesOf(b, {1, 2, 2, 1}), ElementsAre(4, 3));
+  EXPECT_THAT(ValuesOf(b, {1, 2, 2, 1}, 1),
+              Pointwise(FloatNear(1e-6f), {0.1824255f, 0.8175745f, 0.9241418f, 0.0758582f}));
 }
 
 TEST(ImportMl, SupportVectorsSum) {

@@ -196,7 +196,19 @@ absl::StatusOr<ValueRef> Winner(NodeImporter& node, const ValueRef& decisions, i
   return LabelsOfLargest(node, y, labels);
 }
 
-// Results: labels [rows], the decisions between each two classes [rows, pairs].
+// The probabilities of two classes by their decision, fitted by Platt's function.
+absl::StatusOr<ValueRef> Probabilities(NodeImporter& node, const ValueRef& decisions, double slope,
+                                       double offset) {
+  const Term decision(node, decisions);
+  const Term exponent = decision * slope;
+  const Term second = frontend::Sigmoid(exponent + offset);
+  const Term first = 1.0 - second;
+  RETURN_IF_ERROR(first.value.status());
+  return node.Joined({*first.value, *second.value}, 1);
+}
+
+// Results: labels [rows], the decisions between each two classes [rows, pairs], or the
+// probabilities of two classes.
 absl::Status ImportSvmClassifier(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(1, 1));
   ASSIGN_OR_RETURN(const Kernel kernel, ReadKernel(node));
@@ -206,14 +218,17 @@ absl::Status ImportSvmClassifier(NodeImporter& node) {
   ASSIGN_OR_RETURN(const std::vector<double> coefficients, node.FloatsOr("coefficients", {}));
   ASSIGN_OR_RETURN(const std::vector<double> rho, node.FloatsOr("rho", {}));
   ASSIGN_OR_RETURN(const std::vector<double> prob, node.FloatsOr("prob_a", {}));
+  ASSIGN_OR_RETURN(const std::vector<double> prob_b, node.FloatsOr("prob_b", {}));
   const auto classes = static_cast<int64_t>(labels.empty() ? texts.size() : labels.size());
-  if (!prob.empty()) {
-    return node.FailMode("probabilities that are fitted to pairs of classes",
+  const bool has_probabilities = prob.size() == 1 && prob_b.size() == 1 && classes == 2;
+  if (!prob.empty() && !has_probabilities) {
+    return node.FailMode("probabilities that are fitted to pairs of more than two classes",
                          "train with probability=False, and export again");
   }
-  if (classes < 3 || classes > kMostClasses) {
-    return node.FailMode(absl::StrCat(classes, " classes; read are 3 to ", kMostClasses),
-                         "export two classes as a regressor (SVR) or a linear model");
+  if ((classes < 3 && !has_probabilities) || classes > kMostClasses) {
+    return node.FailMode(
+        absl::StrCat(classes, " classes without probabilities; read are 3 to ", kMostClasses),
+        "train with probability=True, or export a regressor (SVR)");
   }
   ASSIGN_OR_RETURN(const Operands operands, ReadOperands(node));
   const int64_t count = static_cast<int64_t>(operands.vectors.size()) / operands.x->type.shape[1];
@@ -239,7 +254,11 @@ absl::Status ImportSvmClassifier(NodeImporter& node) {
   if (node.WantsOutput(0)) {
     ASSIGN_OR_RETURN(outputs[0], Winner(node, decisions, classes, labels));
   }
-  ASSIGN_OR_RETURN(outputs[1], TransformedScores(node, decisions));
+  if (has_probabilities) {
+    ASSIGN_OR_RETURN(outputs[1], Probabilities(node, decisions, prob[0], prob_b[0]));
+  } else {
+    ASSIGN_OR_RETURN(outputs[1], TransformedScores(node, decisions));
+  }
   return node.SetOutputs(std::move(outputs));
 }
 

@@ -271,6 +271,14 @@ struct Matrices {
   std::vector<double> scores;                    // [groups * leaves, targets]
 };
 
+// A power of two that brings a threshold within -1..1. One scale has to do for all of them on a
+// core that computes in integers, and fp16 ends at 65504.
+double FactorOf(double threshold) {
+  constexpr int kMostHalvings = 14;  // fp16 holds no smaller factor with all its bits
+  if (std::abs(threshold) <= 1 || !std::isfinite(threshold)) return 1;
+  return std::ldexp(1, -std::min(std::ilogb(threshold) + 1, kMostHalvings));
+}
+
 absl::StatusOr<Matrices> MatricesOf(Forest& forest, int64_t columns) {
   Matrices m;
   m.groups = static_cast<int64_t>(forest.groups().size());
@@ -295,8 +303,9 @@ absl::StatusOr<Matrices> MatricesOf(Forest& forest, int64_t columns) {
     for (size_t b = 0; b < group.branches.size(); ++b) {
       const auto column = static_cast<size_t>(g * m.branches) + b;
       const Branch& branch = group.branches[b];
-      m.features[static_cast<size_t>(branch.feature * m.groups * m.branches) + column] = 1;
-      m.thresholds[column] = branch.threshold;
+      const double factor = FactorOf(branch.threshold);
+      m.features[static_cast<size_t>(branch.feature * m.groups * m.branches) + column] = factor;
+      m.thresholds[column] = branch.threshold * factor;
     }
     for (size_t l = 0; l < group.leaves.size(); ++l) {
       const auto row = static_cast<size_t>(g * m.leaves) + l;
@@ -345,13 +354,10 @@ absl::StatusOr<ValueRef> Sums(NodeImporter& node, Forest& forest) {
   return node.Emit("MatMul", {x, floats({m.groups * m.leaves, forest.targets()}, m.scores)});
 }
 
-// Adds a number for each target where the model has some.
+// Adds a number for each target where the model has as many; onnxruntime drops other ones.
 absl::StatusOr<ValueRef> WithBase(NodeImporter& node, ValueRef sums, int64_t targets) {
   ASSIGN_OR_RETURN(const std::vector<double> base, node.FloatsOr("base_values", {}));
-  if (base.empty()) return sums;
-  if (static_cast<int64_t>(base.size()) != targets) {
-    return Damaged(node, absl::StrCat(base.size(), " base_values for ", targets, " scores"));
-  }
+  if (base.empty() || static_cast<int64_t>(base.size()) != targets) return sums;
   return node.Emit("Add", {sums, node.Floats({targets}, base, DType::kFloat32)});
 }
 

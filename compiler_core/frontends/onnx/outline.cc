@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <memory>
+#include <vector>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
@@ -71,6 +73,22 @@ std::string DataFileOf(const onnx::ModelFile& file) {
   return "";
 }
 
+// Names of classes beside their scores are left out: no core has texts.
+void AddOutputs(const std::vector<onnx::TensorInfo>& outputs, ModelOutline& outline) {
+  const auto is_text = [](const onnx::TensorInfo& output) {
+    return output.is_tensor && output.data_type == fe::onnx::TensorProto::STRING;
+  };
+  const bool has_others = !std::all_of(outputs.begin(), outputs.end(), is_text);
+  for (const onnx::TensorInfo& output : outputs) {
+    if (is_text(output) && has_others) {
+      outline.notes.push_back(absl::StrCat("output '", Printable(output.name),
+                                           "' gives texts, which no core has; it is left out"));
+    } else {
+      outline.outputs.push_back(PortOf(output));
+    }
+  }
+}
+
 // Graphs inside of nodes count once, as do functions for each call.
 void CountOperators(const onnx::ModelFile& file, ModelOutline& outline) {
   absl::flat_hash_set<const fe::onnx::TensorProto*> counted;
@@ -105,9 +123,7 @@ absl::StatusOr<ModelOutline> OutlineOnnx(absl::string_view model_bytes, absl::st
     if (model->main().FindInitializer(input.name) == nullptr)
       outline.inputs.push_back(PortOf(input));
   }
-  for (const onnx::TensorInfo& output : model->main().outputs()) {
-    outline.outputs.push_back(PortOf(output));
-  }
+  AddOutputs(model->main().outputs(), outline);
   outline.data_file = DataFileOf(*model);
   CountOperators(*model, outline);
   return outline;
