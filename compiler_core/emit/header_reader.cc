@@ -419,7 +419,8 @@ class Reader {
     diagnostics_ = Diagnostics();
     Report(DiagnosticKind::kArtifactUnknown, 0,
            is_empty_ ? "the file is empty"
-                     : "neither a model file (NPUCMDL1) nor a C header: it has none of a header's "
+                     : "neither a model file (NPUCMDL1), nor an NPUB file, nor a C header: it has "
+                       "none of a header's "
                        "arrays, structs and constants",
            kFixOfNoArtifact);
   }

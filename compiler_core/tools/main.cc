@@ -83,9 +83,10 @@ void DeclareCompile(CLI::App& app, Options& options) {
   app.add_option("--load_addr_cfg", options.compile.load_addresses,
                  "Place the buffers as such a file says; the same as the key ADDRESSES")
       ->type_name("FILE");
-  app.add_flag("-s,--save_hist", options.compile.save_histograms,
-               "Save a histogram of each weight's values (GRUS) as a picture in folder npu_jpgs "
-               "beside the artifacts");
+  app.add_flag(
+      "-s,--save_hist", options.compile.save_histograms,
+      "Save a histogram of each weight's values (GRUS, LEO) as a picture in folder npu_jpgs "
+      "beside the artifacts");
   app.add_flag(
       "-q,--quant", options.compile.quantize,
       "Run the quantizing inference and write the quantization file, statistics.json, with "
@@ -139,8 +140,9 @@ CLI::App* AddCommand(CLI::App& app, const char* name, const char* what, const ch
 }
 
 CLI::App* DeclareRun(CLI::App& app, Options& options) {
-  CLI::App* run = AddCommand(app, "run", "Run a compiled header or model file on the simulator",
-                             "npuc run out/model.h --input x=x.npy --output-dir y");
+  CLI::App* run =
+      AddCommand(app, "run", "Run a compiled header, model or NPUB file on the simulator",
+                 "npuc run out/model.h --input x=x.npy --output-dir y");
   run->add_option("artifact", options.run.artifact, "C header or .npuc file")
       ->type_name("FILE")
       ->required();
@@ -194,7 +196,8 @@ CLI::App* DeclareReference(CLI::App& app, Options& options) {
 
 CLI::App* DeclareEvaluate(CLI::App& app, Options& options) {
   CLI::App* evaluate = AddCommand(
-      app, "evaluate", "Measure a header or model file, and its config's model in float, on data",
+      app, "evaluate",
+      "Measure a header, model or NPUB file, and its config's model in float, on data",
       "npuc evaluate model.yaml out/model.h --input x=x.npy --label y.npy --metric topk:1");
   evaluate->add_option("config", options.evaluate.config_path, "YAML config")
       ->type_name("FILE")
@@ -251,7 +254,8 @@ std::pair<CLI::App*, CLI::App*> DeclareIr(CLI::App& app, Options& options) {
 
 CLI::App* DeclareReport(CLI::App& app, Options& options) {
   CLI::App* report = AddCommand(
-      app, "report", "Write the page of a header or model file: sizes, commands, estimated cycles",
+      app, "report",
+      "Write the page of a header, model or NPUB file: sizes, commands, estimated cycles",
       "npuc report out/model.h -o pages");
   report->add_option("artifact", options.report.artifact, "C header or .npuc file")
       ->type_name("FILE")
@@ -267,7 +271,7 @@ CLI::App* DeclareReport(CLI::App& app, Options& options) {
 
 CLI::App* DeclareDisassemble(CLI::App& app, Options& options) {
   CLI::App* dis =
-      AddCommand(app, "dis", "Disassemble a header or model file", "npuc dis out/model.h");
+      AddCommand(app, "dis", "Disassemble a header, model or NPUB file", "npuc dis out/model.h");
   dis->add_option("artifact", options.disassemble, "C header or .npuc file")
       ->type_name("FILE")
       ->required();

@@ -16,10 +16,12 @@ _PREAMBLE = [
     re.compile(r"const unsigned int npu_size = \d+;"),
     re.compile(r'const char \*version = "[^"]+";'),
     re.compile(r'const char \*pb_md5 = "[0-9a-f]{32}";'),
-    re.compile(r'const char \*npu_unit = "NPU32";'),
+    re.compile(r'const char \*npu_unit = "NPU(?:16|32|64)";'),
     re.compile(r'const char \*model_info = "[^"]*\(\d{14}\)";'),
     re.compile(""), re.compile("typedef unsigned short npu_data_t;"), re.compile(""),
 ]
+# Behind npu_unit, in a header for LEO alone.
+_CORE = re.compile(r'const char \*npu_core = "LEO";')
 # A fixed-point header: no npu_unit, a signed type, and a Q for each input, then for each output.
 _FIXED_PREAMBLE = ([p for p in _PREAMBLE if "npu_unit" not in p.pattern][:-2] +
                    [re.compile("typedef short npu_data_t;"), re.compile("")])
@@ -89,6 +91,8 @@ def check_header(path, fixed_point=False):
     fixed-point header (inputs, outputs, Q values by macro name)."""
     lines = _Lines(path)
     for pattern in _FIXED_PREAMBLE if fixed_point else _PREAMBLE:
+        if "model_info" in pattern.pattern and not fixed_point and lines.next_is(_CORE):
+            lines.take(_CORE, "npu_core")
         lines.take(pattern, pattern.pattern or "an empty line")
     q_values = {}
     while fixed_point and lines.next_is(_Q):

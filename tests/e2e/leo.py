@@ -173,7 +173,10 @@ def compile_model(model, path, folder, more, form="raw", unit="NPU64"):
         f.write(CONFIG.format(unit=unit, model=os.path.abspath(path), form=form, file=file,
                               inputs="\n".join(f"  {n}: {s}" for n, s in shapes.items()),
                               output=model.output, more=more))
-    harness.npuc(config, "-o", folder)
+    if form == "c_code":
+        harness.compile_header(config, folder, file)
+    else:
+        harness.npuc(config, "-o", folder)
     with open(os.path.join(folder, "report.json"), encoding="utf-8") as f:
         report = json.load(f)
     return os.path.join(folder, file), report, config

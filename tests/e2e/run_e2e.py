@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """Runs one end-to-end suite on the built programs.
 
-    run_e2e.py SUITE [ARGUMENT...]      SUITE: tf_graphs [--issue2] [-v] [--update] [CASE...],
+    run_e2e.py SUITE [ARGUMENT...]      SUITE: tf_graphs [--issue2] [--leo] [-v] [--update]
+                                        [CASE...],
                                         mnist,
                                         vendor_headers, vendor_frames [--update],
                                          models [NAME...], example_nets, sample,

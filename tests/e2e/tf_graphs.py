@@ -3,7 +3,7 @@
 A case is passed, refused (exit 1 with diagnostics, of an operator or mode not supported) or failed.
 None made of GRUS's TensorFlow operators alone may be refused, and an operator that a refusal names
 as not supported must not be in that list. `--update` writes TF_GRAPHS.md of the front end, the
-refused cases by reason; without it, a page that differs is a failure.
+refused cases by reason; without it, a page that differs is a failure. `--leo` compiles for LEO.
 
 Tolerance. The NPU rounds the inputs, the weights and every result to float16, each time by at most
 u = 2^-11 of the value; a sum of K products adds K such errors of random sign, about sqrt(K) of them
@@ -20,6 +20,7 @@ the other side, and an output that is off by more is judged by `apart_at_jumps`.
 
 import collections
 import concurrent.futures
+import functools
 import json
 import os
 import re
@@ -104,9 +105,9 @@ def _read_csv(path):
     return values.reshape(dims).astype(np.float32)
 
 
-def config_text(model, inputs, outputs):
+def config_text(model, inputs, outputs, core="GRUS"):
     quoted = json.dumps  # YAML takes JSON's strings
-    lines = ["CORENAME: GRUS", "NPU_UNIT: NPU32", "FRAMEWORK: TF", "OUTPUT_TYPE: c_code",
+    lines = [f"CORENAME: {core}", "NPU_UNIT: NPU32", "FRAMEWORK: TF", "OUTPUT_TYPE: c_code",
              f"MODEL_FILE: {quoted(model)}", "OUTPUT_FILE: model.h"]
     if inputs:
         lines.append("INPUT_OPS:")
@@ -177,9 +178,9 @@ def refusals(stderr):
     return found
 
 
-def supported_operators(of_vendor=False):
-    """What `npuc --list` has for GRUS and TensorFlow: all, or the vendor's own list."""
-    lists = json.loads(harness.npuc("--list", "-c", "GRUS", "-f", "TF", "--json").stdout)
+def supported_operators(of_vendor=False, core="GRUS"):
+    """What `npuc --list` has for a core and TensorFlow: all, or the vendor's own list."""
+    lists = json.loads(harness.npuc("--list", "-c", core, "-f", "TF", "--json").stdout)
     return {op["op"] for entry in lists for op in entry["operators"]
             if not of_vendor or "overview document" in op["source"]}
 
@@ -246,7 +247,7 @@ def check_page(cases, refused, update):
                       "tests/e2e/run_e2e.py tf_graphs --update")
 
 
-def run_case(case):
+def run_case(case, core="GRUS"):
     """(verdict, detail): verdict is passed, refused or failed; of a refusal the detail is a list of
     Refusal."""
     with open(case.model(), "rb") as f:
@@ -255,7 +256,7 @@ def run_case(case):
     with harness.scratch() as folder:
         config = os.path.join(folder, "config.yaml")
         with open(config, "w", encoding="utf-8") as f:
-            f.write(config_text(case.model(), inputs, expected))
+            f.write(config_text(case.model(), inputs, expected, core))
         result = harness.npuc(config, "-o", folder, expect=None)
         if result.returncode == 1 and re.search(r"\[NPUC\d{4}\]", result.stderr):
             return "refused", refusals(result.stderr)
@@ -366,9 +367,11 @@ def main(arguments):
     harness.check(cases, "no cases selected")
     counts = collections.Counter()
     refused = []
-    supported = supported_operators()
+    core = "LEO" if "--leo" in arguments else "GRUS"
+    supported = supported_operators(core=core)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for case, (verdict, detail) in zip(cases, pool.map(run_case, cases)):
+        for case, (verdict, detail) in zip(cases, pool.map(functools.partial(run_case, core=core),
+                                                              cases)):
             if verdict == "refused":
                 wrong = check_refusal(case, detail, supported) if detail else "no error is said"
                 if wrong:
@@ -379,12 +382,13 @@ def main(arguments):
             if verdict == "failed" or issue2 or verbose:
                 print(f"{verdict}: {case.name} {detail}", flush=True)
     kind = "tf_graphs, operators of issue 2" if issue2 else "tf_graphs"
+    kind += " on LEO" if core == "LEO" else ""
     harness.figure(f"{kind}: {len(cases)} cases: {counts['passed']} passed, "
                    f"{counts['refused']} refused, {counts['failed']} failed")
     harness.check(counts["failed"] == 0, "a case failed")
     if issue2:
         harness.check(counts["refused"] == 0, "a case made only of supported operators was refused")
     harness.check(counts["passed"] > 0, "no case passed")
-    if not issue2 and not only:
+    if not issue2 and not only and core == "GRUS":
         block_cells()
         check_page(cases, refused, "--update" in arguments)
