@@ -280,6 +280,7 @@ absl::Status Daemon::StartJobSystem() {
 
 absl::Status Daemon::StartAdmin() {
   ASSIGN_OR_RETURN(audit_, log::AuditLog::Open({.dir = context_.data_dir + "/audit",
+                                                .syslog_socket = context_.flags.audit_syslog,
                                                 .now = [] { return absl::Now(); }}));
   ASSIGN_OR_RETURN(
       dispatch_, executor::DispatchSwitch::Open(context_.data_dir + "/dispatch_paused",

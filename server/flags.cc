@@ -56,6 +56,7 @@ constexpr absl::string_view kValueOptions[] = {"--data-dir",
                                                "--cluster-content-mib",
                                                "--node-name",
                                                "--node-ttl-seconds",
+                                               "--audit-syslog",
                                                "--otlp-endpoint",
                                                "--otlp-headers-file",
                                                "--otlp-sampling-ratio",
@@ -150,6 +151,7 @@ absl::Status SetValue(Flags& flags, absl::string_view name, absl::string_view va
     return SetNumber(name, value, 1, 1 << 30, flags.cluster_content_mib);
   }
   if (name == "--node-ttl-seconds") return SetNumber(name, value, 2, 3600, flags.node_ttl_seconds);
+  if (name == "--audit-syslog") flags.audit_syslog = std::string(value);
   if (name == "--otlp-endpoint") return SetEndpoint(flags, value);
   if (name == "--otlp-headers-file") flags.otlp_headers_file = std::string(value);
   if (name == "--otlp-sampling-ratio") return SetRatio(name, value, flags.otlp_sampling_ratio);
@@ -469,7 +471,9 @@ std::string StorageHelp() {
 }
 
 std::string TraceHelp() {
-  return "  --otlp-endpoint URL  sends traces of jobs to an OpenTelemetry collector by OTLP/HTTP "
+  return "  --audit-syslog SOCKET  sends each line of the audit log to a syslog, too: /dev/log\n"
+         "                      (default: none)\n"
+         "  --otlp-endpoint URL  sends traces of jobs to an OpenTelemetry collector by OTLP/HTTP "
          "with\n"
          "                      JSON: http://HOST:4318 (default: none)\n"
          "  --otlp-headers-file FILE  lines NAME: VALUE, headers of each request to it\n"

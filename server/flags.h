@@ -49,6 +49,7 @@ struct Flags {
   std::string node_name;             // among the daemons of a cluster; empty: made once
   int cluster_content_mib = 51200;   // uploads and results that are kept in PostgreSQL
   int node_ttl_seconds = 10;         // a node that is silent for so long is dead to the others
+  std::string audit_syslog;          // socket of a syslog that gets the audit log, too; empty: none
   std::string otlp_endpoint;         // URL of a collector for traces; empty: none
   std::string otlp_headers_file;     // lines NAME: VALUE, sent with each request to it
   double otlp_sampling_ratio = 1.0;  // of the jobs whose client brings no trace; 0 to 1

@@ -2,7 +2,9 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -17,18 +19,29 @@
 
 namespace npuc::log {
 
+AuditLog::AuditLog(AuditOptions options)
+    : options_(std::move(options)), refusals_(options_.refusals_per_second) {}
+
 absl::StatusOr<std::unique_ptr<AuditLog>> AuditLog::Open(AuditOptions options) {
+  if (options.syslog_socket.size() >= sizeof(sockaddr_un{}.sun_path)) {
+    return absl::InvalidArgumentError(absl::StrCat("the path of the syslog's socket, '",
+                                                   options.syslog_socket, "', is too long"));
+  }
   std::error_code error;
   std::filesystem::create_directories(options.dir, error);
   auto log = std::unique_ptr<AuditLog>(new AuditLog(std::move(options)));
   const MutexLock lock(log->mutex_);
   RETURN_IF_ERROR(log->OpenNewest());
+  if (!log->options_.syslog_socket.empty()) {
+    log->syslog_fd_ = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  }
   return log;
 }
 
 AuditLog::~AuditLog() {
   const MutexLock lock(mutex_);
   if (fd_ >= 0) close(fd_);
+  if (syslog_fd_ >= 0) close(syslog_fd_);
 }
 
 std::string AuditLog::PathOf(int number) const {
@@ -56,24 +69,22 @@ void AuditLog::Rotate() {
   fd_ = -1;
 }
 
-bool AuditLog::TakesRefusal(absl::Time now) {
-  const int64_t second = absl::ToUnixSeconds(now);
-  if (second != refusal_second_) {
-    refusal_second_ = second;
-    refusals_ = 0;
-  }
-  if (refusals_ < options_.refusals_per_second) {
-    ++refusals_;
-    return true;
-  }
-  ++left_out_;
-  return false;
+void AuditLog::SendToSyslog(absl::string_view line) {
+  if (syslog_fd_ < 0) return;
+  constexpr int kAuthprivInfo = 10 * 8 + 6;
+  const std::string text = absl::StrCat("<", kAuthprivInfo, ">npucd[", getpid(), "]: ", line);
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  options_.syslog_socket.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  const ssize_t sent = sendto(syslog_fd_, text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL,
+                              reinterpret_cast<const sockaddr*>(&address), sizeof(address));
+  if (sent != static_cast<ssize_t>(text.size())) ++lost_;
 }
 
 void AuditLog::Write(const Entry& entry) {
   const absl::Time now = options_.now();
   const MutexLock lock(mutex_);
-  if (entry.is_refusal && !TakesRefusal(now)) return;
+  if (entry.is_refusal && !refusals_.Takes(now)) return;
   std::string line = absl::StrCat(
       "{\"time\":\"", absl::FormatTime("%Y-%m-%dT%H:%M:%E6SZ", now, absl::UTCTimeZone()),
       "\",\"action\":", JsonString(entry.action));
@@ -86,10 +97,11 @@ void AuditLog::Write(const Entry& entry) {
   add("object", entry.object);
   add("result", entry.result);
   add("detail", entry.detail);
-  if (entry.is_refusal && left_out_ > 0) {
-    absl::StrAppend(&line, ",\"left_out\":", std::exchange(left_out_, 0));
-  }
-  absl::StrAppend(&line, "}\n");
+  const uint64_t left_out = entry.is_refusal ? refusals_.TakeLeftOut() : 0;
+  if (left_out > 0) absl::StrAppend(&line, ",\"left_out\":", left_out);
+  absl::StrAppend(&line, "}");
+  SendToSyslog(line);
+  absl::StrAppend(&line, "\n");
   if (fd_ >= 0 && bytes_ + line.size() > options_.max_bytes) Rotate();
   if (fd_ < 0 && !OpenNewest().ok()) {
     ++lost_;

@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "compiler_core/base/mutex.h"
+#include "server/log/line_rate.h"
 
 namespace npuc::log {
 
@@ -20,6 +21,9 @@ struct AuditOptions {
   // Refusals that are written a second; more are counted in the next line of one. Else whoever
   // cannot even sign in could push everything else out.
   int refusals_per_second = 20;
+  // A datagram socket of a syslog, "/dev/log", which gets each line, too (RFC 3164, authpriv.info);
+  // empty: none. It is never waited for.
+  std::string syslog_socket = {};
   std::function<absl::Time()> now = nullptr;
 };
 
@@ -42,26 +46,24 @@ class AuditLog {
     absl::string_view detail = {};  // a count, a reason that was given ...
     bool is_refusal = false;        // the caller lacks the right
   };
-  // Lines that cannot be written are counted by lost().
+  // Lines that cannot be written, or not be sent to the syslog, are counted by lost().
   void Write(const Entry& entry);
   uint64_t lost();
 
  private:
-  explicit AuditLog(AuditOptions options) : options_(std::move(options)) {}
+  explicit AuditLog(AuditOptions options);
   absl::Status OpenNewest() NPUC_REQUIRES(mutex_);
   void Rotate() NPUC_REQUIRES(mutex_);
   std::string PathOf(int number) const;
-  // False: it is only counted.
-  bool TakesRefusal(absl::Time now) NPUC_REQUIRES(mutex_);
+  void SendToSyslog(absl::string_view line) NPUC_REQUIRES(mutex_);
 
   const AuditOptions options_;
   Mutex mutex_;
   int fd_ NPUC_GUARDED_BY(mutex_) = -1;
   uint64_t bytes_ NPUC_GUARDED_BY(mutex_) = 0;
   uint64_t lost_ NPUC_GUARDED_BY(mutex_) = 0;
-  int64_t refusal_second_ NPUC_GUARDED_BY(mutex_) = 0;
-  int refusals_ NPUC_GUARDED_BY(mutex_) = 0;
-  uint64_t left_out_ NPUC_GUARDED_BY(mutex_) = 0;
+  LineRate refusals_ NPUC_GUARDED_BY(mutex_);
+  int syslog_fd_ NPUC_GUARDED_BY(mutex_) = -1;  // not connected: a syslog may be started anew
 };
 
 }  // namespace npuc::log

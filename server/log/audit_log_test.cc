@@ -1,5 +1,9 @@
 #include "server/log/audit_log.h"
 
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -10,6 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/log/line_rate.h"
 
 namespace npuc::log {
 namespace {
@@ -81,6 +86,49 @@ TEST_F(AuditLogTest, AFolderThatCannotBeIsTold) {
   std::ofstream(dir_) << "a file";
   EXPECT_FALSE(AuditLog::Open({.dir = dir_, .now = [] { return absl::UnixEpoch(); }}).ok());
   std::filesystem::remove_all(dir_);
+}
+
+TEST(LineRateTest, WritesSoManyAndCountsTheOthers) {
+  LineRate rate(2);
+  const absl::Time now = absl::FromUnixSeconds(100);
+  EXPECT_TRUE(rate.Takes(now));
+  EXPECT_TRUE(rate.Takes(now));
+  EXPECT_FALSE(rate.Takes(now));
+  EXPECT_FALSE(rate.Takes(now + absl::Milliseconds(900)));
+  EXPECT_TRUE(rate.Takes(now + absl::Seconds(1)));
+  EXPECT_EQ(rate.TakeLeftOut(), 2u);
+  EXPECT_EQ(rate.TakeLeftOut(), 0u);
+}
+
+TEST(AuditSyslogTest, ASyslogGetsEachLineAndIsNotWaitedFor) {
+  const std::string dir = absl::StrCat(::testing::TempDir(), "/audit_syslog.", getpid());
+  std::filesystem::create_directories(dir);
+  const std::string path = dir + "/log";
+  const auto now = [] { return absl::FromUnixSeconds(1'700'000'000); };
+  const auto log = AuditLog::Open({.dir = dir, .syslog_socket = path, .now = now});
+  ASSERT_TRUE(log.ok()) << log.status();
+  (*log)->Write({.action = "submit"});  // nobody is there yet
+  EXPECT_EQ((*log)->lost(), 1u);
+  const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  ASSERT_EQ(bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  (*log)->Write({.action = "cancel", .identity = "ci"});
+  char buffer[1000] = {};
+  const ssize_t count = recv(fd, buffer, sizeof(buffer), 0);
+  ASSERT_GT(count, 0);
+  EXPECT_EQ(absl::string_view(buffer, static_cast<size_t>(count)),
+            absl::StrCat("<86>npucd[", getpid(),
+                         "]: {\"time\":\"2023-11-14T22:13:20.000000Z\",\"action\":\"cancel\","
+                         "\"identity\":\"ci\"}"));
+  // It reads no more: the kernel's queue fills, and the log goes on.
+  for (int i = 0; i < 10'000; ++i) (*log)->Write({.action = "submit"});
+  EXPECT_GT((*log)->lost(), 1u);
+  close(fd);
+  EXPECT_FALSE(
+      AuditLog::Open({.dir = dir, .syslog_socket = std::string(200, 'x'), .now = now}).ok());
+  std::filesystem::remove_all(dir);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
+#include "server/log/line_rate.h"
 #include "server/rpc/call_counter.h"
 #include "server/rpc/connection_listener.h"
 #include "server/rpc/server_credentials.h"
@@ -41,10 +42,27 @@ constexpr const char* kHealthNames[] = {"", "npuc.v1.CompileService", "npuc.v1.B
 // gRPC's log is the process's.
 std::atomic<const log::Logger*> grpc_log = nullptr;
 
+// Lines a second; any client can cause them.
+constexpr int kGrpcLines = 20;
+struct GrpcLines {
+  Mutex mutex;
+  log::LineRate rate NPUC_GUARDED_BY(mutex){kGrpcLines};
+};
+
 // Never as errors, which wake somebody: any client can cause them.
 void LogFromGrpc(gpr_log_func_args* args) {
   const log::Logger* const log = grpc_log.load();
   if (log == nullptr) return;
+  static auto* const lines = new GrpcLines;
+  uint64_t left_out = 0;
+  {
+    const MutexLock lock(lines->mutex);
+    if (!lines->rate.Takes(absl::Now())) return;
+    left_out = lines->rate.TakeLeftOut();
+  }
+  if (left_out > 0) {
+    log->Warning("gRPC said more than the log takes", {{"left_out", absl::StrCat(left_out)}});
+  }
   const absl::string_view file = args->file;
   log->Write(
       args->severity == GPR_LOG_SEVERITY_ERROR ? log::LogLevel::kWarning : log::LogLevel::kInfo,
