@@ -50,7 +50,8 @@ class Postgres:
                                   self.folder], stderr=subprocess.DEVNULL, check=False)
         if mounted.returncode != 0:
             return False
-        self._settings = ("-c", f"max_wal_size={disk_mib // 8}MB")  # the log leaves room
+        # Logs and rows that are no more leave room.
+        self._settings = ("-c", f"max_wal_size={disk_mib // 8}MB", "-c", "autovacuum_naptime=5s")
         return True
 
     def fill_disk(self):

@@ -16,6 +16,8 @@ MAX_ELEMENTS = 3000
 MAX_RANK = 5
 # Beyond it the rounding of an intermediate value says more than the compiler's work.
 MAX_VALUE = 60.0
+ITEMS = 2
+MARGIN = 0.02  # between what is compared, of the largest value
 PROLOGUE = """\
 import math
 from typing import Dict, List, NamedTuple, Optional, Tuple, Union
@@ -137,15 +139,17 @@ class Writer:
         self.name = name
         self.random = np.random.RandomState(oracle.seed_of(name))
         torch.manual_seed(oracle.seed_of(name))
-        self.values, self.modules, self.steps = {}, {}, []
+        self.modules, self.steps = {}, []
         self.scope = {}
         exec(PROLOGUE, self.scope)  # noqa: S102
         self.shapes = []
         for _ in range(self.pick([1, 1, 1, 2])):
-            shape = self.pick([self.image, self.image, self.frames, self.row])()
-            self.values[f"x{len(self.shapes)}"] = torch.from_numpy(
-                self.random.randn(*shape).astype(np.float32))
-            self.shapes.append(shape)
+            self.shapes.append(self.pick([self.image, self.image, self.frames, self.row])())
+        # By name, of the first input and of the others that the case has.
+        inputs = oracle.make_inputs(oracle.Case(name, None, self.shapes, "outside", items=ITEMS))
+        self.values, *self.more_values = (
+            {f"x{i}": torch.from_numpy(array[k]) for i, array in enumerate(inputs)}
+            for k in range(ITEMS))
 
     # Choices.
 
@@ -197,20 +201,28 @@ class Writer:
     def lines(self, text, modules=(), names=None):
         """Runs a step's text; keeps the step unless PyTorch or the bounds refuse its values."""
         names = names or self.new()
-        scope = {**self.scope, **self.values, "self": types.SimpleNamespace(**self.modules)}
-        try:
-            with torch.no_grad():
-                exec(text, scope)  # noqa: S102 text of this file alone
-            results = [scope[n] for n in names]
-        except (RuntimeError, IndexError, ValueError):
-            results = []
-        if not results or not all(self.fits(t) for t in results):
+        results = [self.results(text, names, values) for values in self.all_values()]
+        if not all(found and all(self.fits(t) for t in found) for found in results):
             for name, _ in modules:
                 del self.modules[name]
             return False
-        self.values.update(zip(names, results))
+        for values, found in zip(self.all_values(), results):
+            values.update(zip(names, found))
         self.steps.append(Step(names, text, modules))
         return True
+
+    def all_values(self):
+        return [self.values, *self.more_values]
+
+    def results(self, text, names, values):
+        """What a step gives on these values; nothing where PyTorch refuses it."""
+        scope = {**self.scope, **values, "self": types.SimpleNamespace(**self.modules)}
+        try:
+            with torch.no_grad():
+                exec(text, scope)  # noqa: S102 text of this file alone
+            return [scope[n] for n in names]
+        except (RuntimeError, IndexError, ValueError):
+            return []
 
     @staticmethod
     def fits(t):
@@ -362,6 +374,76 @@ class Writer:
             f"{name} / ({other}.abs() + 1.0)", f"torch.maximum({name}, {other})",
             f"torch.minimum({other}, {name})", f"torch.add({name}, {other}, alpha=2)",
             f"torch.sub({other}, {name}, alpha=0.5)"]))
+
+    def threshold(self, name):
+        """A number that no value is near, so that rounding to float16 moves none across it; None
+        where the values lie too close."""
+        values = np.unique(np.concatenate([values[name].numpy().ravel()
+                                           for values in self.all_values()]))
+        if len(values) < 2:
+            return None
+        gaps = np.diff(values)
+        at = int(gaps.argmax())
+        if gaps[at] < MARGIN * max(1.0, np.abs(values).max()):
+            return None
+        return round(float(values[at] + gaps[at] / 2), 6)
+
+    def comparison(self, shape):
+        """A condition on values of a shape, or one that is known before."""
+        sign, n = self.pick([">", ">=", "<", "<="]), shape[-1]
+        if self.chance(0.25):
+            known = [f"(torch.arange({n}) {sign} {self.to(0, n)})",
+                     f"torch.tensor({[self.chance(0.5) for _ in range(n)]})"]
+            if len(shape) > 1 and shape[-2] == n:
+                known.append(f"torch.tril(torch.ones({n}, {n})).to(torch.bool)")
+            return self.pick(known)
+        name = self.pick([n for n, t in self.values.items() if t.shape == shape])
+        bound = self.threshold(name)
+        return None if bound is None else f"({name} {sign} {bound})"
+
+    def condition(self, shape):
+        first, second = self.comparison(shape), self.comparison(shape)
+        if first is None or second is None:
+            return None
+        return self.pick([first, first, f"torch.logical_not({first})", f"(~{first})",
+                          f"({first} & {second})", f"torch.logical_or({first}, ~{second})",
+                          f"torch.logical_and({first}, {second})", f"({first} ^ {second})"])
+
+    def selection(self):
+        a, t = self.value()
+        text = self.condition(t.shape)
+        if text is None:
+            return False
+        b = self.pick([n for n, u in self.values.items() if u.shape == t.shape])
+        rounding = self.pick(["floor", "ceil", "round", "trunc"])
+        return self.add(self.pick([
+            f"torch.where({text}, {a}, {b} * 0.5)", f"{a}.masked_fill({text}, 0.75)",
+            f"torch.where({text}, {a}, torch.zeros_like({a}))", f"{text}.float() * {a}",
+            f"{text}.to(torch.float32) - 0.5 * {b}",
+            f"torch.where({text}, {a}, torch.full_like({b}, -0.25))",
+            f"{a} + torch.{rounding}({text}.float() * 2.625 - 1.25)"]))
+
+    def index(self):
+        """The place of the largest or least along an axis, by a margin."""
+        name, t = self.value()
+        axis = self.to(0, t.dim() - 1)
+        n = t.shape[axis]
+        if n < 2 or t.dim() < 2:
+            return False
+        which = self.pick(["max", "min"])
+        for values in self.all_values():
+            ordered = torch.sort(values[name], axis, descending=which == "max")[0]
+            lead = (ordered.narrow(axis, 0, 1) - ordered.narrow(axis, 1, 1)).abs().min()
+            if float(lead) < MARGIN * max(1.0, float(values[name].abs().max())):
+                return False
+        place = f"torch.arg{which}({name}, {axis})"
+        if self.chance(0.3):
+            module = self.module(f"nn.Embedding({n}, {self.to(2, 8)})")
+            return self.add(f"self.{module[0]}({place})", [module])
+        return self.add(self.pick([
+            f"{place}.float()", f"torch.arg{which}({name}, {axis}, keepdim=True).to(torch.float32)",
+            f"F.one_hot({place}, {n}).float()",
+            f"torch.topk({name}, 1, {axis}, {which == 'max'})[0]"]))
 
     def product(self):
         name, t = self.value()
@@ -601,7 +683,7 @@ class Writer:
              (linear, 3), (recurrent, 2), (activation, 6), (unary, 4), (binary, 6), (product, 2),
              (axes, 4), (shape, 5), (part, 4), (parts, 2), (join, 3), (reduction, 3),
              (distribution, 2), (enlarge, 3), (in_place, 2),
-             (control_flow, 2), (listed, 2), (residual, 2)]
+             (control_flow, 2), (listed, 2), (residual, 2), (selection, 3), (index, 2)]
 
     def write(self, steps):
         kinds = [kind for kind, weight in self.KINDS for _ in range(weight)]
@@ -627,7 +709,7 @@ def case_of(net, folder):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     # Refused with a diagnostic, or compiled and equal: what "outside" asks of any rule.
-    return oracle.Case(net.name, module.Net, net.shapes, "outside", items=2,
+    return oracle.Case(net.name, module.Net, net.shapes, "outside", items=ITEMS,
                        configs={"": keys_of(net)})
 
 

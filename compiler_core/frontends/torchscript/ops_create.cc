@@ -11,9 +11,13 @@
 namespace npuc::pt {
 namespace {
 
+// torch's numbers of types.
+constexpr int64_t kHalfType = 5;  // the first of floats
+constexpr int64_t kBoolType = 11;
 constexpr int64_t kMaxCreated = int64_t{1} << 24;
 
-absl::StatusOr<ScriptValue> Filled(OpCall& call, const Shape& shape, double value) {
+absl::StatusOr<ScriptValue> Filled(OpCall& call, const Shape& shape, double value,
+                                   bool is_bool = false) {
   RETURN_IF_ERROR(CheckShape(shape));
   const int64_t count = ElementCount(shape);
   if (count > kMaxCreated || count * 4 > call.state().constant_bytes_left) {
@@ -21,7 +25,8 @@ absl::StatusOr<ScriptValue> Filled(OpCall& call, const Shape& shape, double valu
   }
   call.state().constant_bytes_left -= count * 4;
   const std::vector<float> values(static_cast<size_t>(count), static_cast<float>(value));
-  return call.Result(call.MakeConstant(Tensor::FromFloats(shape, values)));
+  const Tensor floats = Tensor::FromFloats(shape, values);
+  return call.Result(call.MakeConstant(is_bool ? CastTensor(floats, DType::kBool) : floats));
 }
 
 absl::StatusOr<ScriptValue> ImportFill(OpCall& call) {
@@ -43,7 +48,11 @@ absl::StatusOr<ScriptValue> ImportFill(OpCall& call) {
   if (full) {
     ASSIGN_OR_RETURN(value, call.FloatOr(value_arg, 0));
   }
-  return Filled(call, shape, value);
+  const ScriptValue& type = call.arg(value_arg + (full ? 1 : 0));
+  const bool is_bool = type.Is(ScriptKind::kInt)
+                           ? type.integer == kBoolType
+                           : full && call.arg(value_arg).Is(ScriptKind::kBool);
+  return Filled(call, shape, value, is_bool);
 }
 
 // x.fill_(value), x.zero_()
@@ -111,11 +120,16 @@ absl::StatusOr<ScriptValue> ImportTensor(OpCall& call) {
     level = std::move(next);
   }
   bool is_float = false;
+  bool is_bool = !level.empty();
   for (const ScriptValue& item : level) {
     if (!item.IsNumber()) return absl::InvalidArgumentError("tensor() of something but numbers");
     is_float |= item.Is(ScriptKind::kFloat);
+    is_bool &= item.Is(ScriptKind::kBool);
   }
-  if (call.arg(1).Is(ScriptKind::kInt)) is_float = call.arg(1).integer >= 5;
+  if (call.arg(1).Is(ScriptKind::kInt)) {
+    is_bool = call.arg(1).integer == kBoolType;
+    is_float = call.arg(1).integer >= kHalfType && !is_bool;
+  }
   if (is_float) {
     std::vector<float> values;
     for (const ScriptValue& item : level) values.push_back(static_cast<float>(item.AsDouble()));
@@ -123,7 +137,8 @@ absl::StatusOr<ScriptValue> ImportTensor(OpCall& call) {
   }
   std::vector<int64_t> values;
   for (const ScriptValue& item : level) values.push_back(item.integer);
-  return call.Result(call.MakeConstant(Tensor::FromInts(shape, values)));
+  const Tensor integers = Tensor::FromInts(shape, values);
+  return call.Result(call.MakeConstant(is_bool ? CastTensor(integers, DType::kBool) : integers));
 }
 
 constexpr absl::string_view kSizes = "size dtype layout device pin_memory memory_format";

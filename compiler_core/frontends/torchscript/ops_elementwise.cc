@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/common/activations.h"
+#include "compiler_core/frontends/common/selection.h"
 #include "compiler_core/frontends/torchscript/op_call.h"
 #include "compiler_core/frontends/torchscript/truth.h"
 
@@ -89,12 +90,13 @@ absl::StatusOr<ScriptValue> Evaluated(OpCall& call, absl::string_view op, const 
         absl::StrCat("torch.", call.name(), " of run-time data has no command on the core"),
         "compute it from shapes and constants, or outside of the model");
   }
-  std::optional<Tensor> value =
-      EvaluateSmall(op, *o.a->constant, o.b == nullptr ? nullptr : &*o.b->constant);
-  if (!value.has_value()) {
-    return absl::InvalidArgumentError("the constants are too large, or divide by zero");
+  const Tensor* const b = o.b == nullptr ? nullptr : &*o.b->constant;
+  // Scalars and shapes keep torch's types, and integers that wrap.
+  if (std::optional<Tensor> small = EvaluateSmall(op, *o.a->constant, b)) {
+    return call.Result(call.MakeConstant(*std::move(small)));
   }
-  return call.Result(call.MakeConstant(*std::move(value)));
+  ASSIGN_OR_RETURN(Tensor value, EvaluatedNow(op, *o.a->constant, b));
+  return call.Result(call.MakeConstant(std::move(value)));
 }
 
 absl::StatusOr<ScriptValue> ImportDiv(OpCall& call) {
@@ -113,10 +115,20 @@ absl::StatusOr<ScriptValue> ImportEvaluatedBinary(OpCall& call) {
   ASSIGN_OR_RETURN(const Operands operands, TwoOperands(call));
   return Evaluated(call, call.name() == "floordiv" ? "floor_divide" : call.name(), operands);
 }
-absl::StatusOr<ScriptValue> ImportEvaluatedUnary(OpCall& call) {
+absl::StatusOr<ScriptValue> ImportWave(OpCall& call) {  // sin, cos
   ASSIGN_OR_RETURN(const ValueRef a, call.TensorArg(0));
-  if (IsConstantInteger(a)) return call.Result(a);
   return Evaluated(call, call.name(), {a, nullptr});
+}
+absl::StatusOr<ScriptValue> ImportRounding(OpCall& call) {
+  ASSIGN_OR_RETURN(ValueRef a, call.TensorArg(0));
+  if (IsConstantInteger(a)) return call.Result(a);
+  const bool has_decimals = call.name() == "round";
+  ASSIGN_OR_RETURN(const int64_t decimals, has_decimals ? call.IntOr(1, 0) : int64_t{0});
+  if (decimals == 0) return Evaluated(call, call.name(), {a, nullptr});
+  const ValueRef scale = call.Scalar(std::pow(10.0, static_cast<double>(decimals)));
+  ASSIGN_OR_RETURN(a, call.Emit("Mul", {a, scale}));
+  ASSIGN_OR_RETURN(const ValueRef rounded, frontend::ComputedUnary(call, "Round", a));
+  return call.Result(call.Emit("Div", {rounded, scale}));
 }
 
 template <Op kOp>
@@ -255,9 +267,8 @@ constexpr OpRule kElementwiseRules[] = {
     {"add", "self other alpha", ImportAdd},
     {"addcdiv", "self tensor1 tensor2 value", ImportAddc},
     {"addcmul", "self tensor1 tensor2 value", ImportAddc},
-    {"bitwise_not", "self", ImportEvaluatedUnary},
-    {"ceil", "self", ImportEvaluatedUnary},
-    {"cos", "self", ImportEvaluatedUnary},
+    {"ceil", "self", ImportRounding},
+    {"cos", "self", ImportWave},
     {"clamp", "self min max", ImportClamp},
     {"clamp_max", "self max", ImportClamp},
     {"clamp_min", "self min", ImportClamp},
@@ -268,7 +279,7 @@ constexpr OpRule kElementwiseRules[] = {
     {"erf", "self", ImportFormula<frontend::Erf>},
     {"exp", "self", ImportUnary<Op::kExp>},
     {"expm1", "self", ImportFormula<frontend::Expm1>},
-    {"floor", "self", ImportEvaluatedUnary},
+    {"floor", "self", ImportRounding},
     {"floor_divide", "self other", ImportEvaluatedBinary},
     {"floordiv", "self other", ImportEvaluatedBinary},
     {"ge", "self other", ImportEvaluatedBinary},
@@ -293,19 +304,19 @@ constexpr OpRule kElementwiseRules[] = {
     {"relu", "self", ImportUnary<Op::kRelu>},
     {"relu6", "self", ImportUnary<Op::kRelu6>},
     {"remainder", "self other", ImportEvaluatedBinary},
-    {"round", "self decimals", ImportEvaluatedUnary},
+    {"round", "self decimals", ImportRounding},
     {"rsqrt", "self", ImportUnary<Op::kRsqrt>},
     {"rsub", "self other alpha", ImportRsub},
     {"selu", "self", ImportUnary<Op::kSelu>},
     {"sigmoid", "self", ImportUnary<Op::kSigmoid>},
-    {"sin", "self", ImportEvaluatedUnary},
+    {"sin", "self", ImportWave},
     {"sqrt", "self", ImportUnary<Op::kSqrt>},
     {"square", "self", ImportUnary<Op::kSquare>},
     {"sub", "self other alpha", ImportSub},
     {"subtract", "self other alpha", ImportSub},
     {"tanh", "self", ImportUnary<Op::kTanh>},
     {"true_divide", "self other", ImportDiv},
-    {"trunc", "self", ImportEvaluatedUnary},
+    {"trunc", "self", ImportRounding},
 };
 
 }  // namespace

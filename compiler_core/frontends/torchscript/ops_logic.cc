@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/evaluator.h"
 #include "compiler_core/frontends/common/gather.h"
 #include "compiler_core/frontends/common/selection.h"
 #include "compiler_core/frontends/torchscript/op_call.h"
@@ -12,6 +13,13 @@
 
 namespace npuc::pt {
 namespace {
+
+// A constant stays a boolean, which masks and bitwise operators ask for.
+absl::StatusOr<ScriptValue> TruthResult(OpCall& call, absl::StatusOr<ValueRef> value) {
+  RETURN_IF_ERROR(value.status());
+  if ((*value)->constant.has_value()) return call.Result(*std::move(value));
+  return call.Result(AsFloats(call, std::move(value)));
+}
 
 // and, or, xor of what is not 0.
 absl::StatusOr<ScriptValue> ImportLogic(OpCall& call) {
@@ -22,7 +30,7 @@ absl::StatusOr<ScriptValue> ImportLogic(OpCall& call) {
   const bool is_and = absl::StrContains(call.name(), "and");
   const bool is_xor = absl::StrContains(call.name(), "xor");
   const absl::string_view op = is_and ? "LogicalAnd" : is_xor ? "LogicalXor" : "LogicalOr";
-  return call.Result(AsFloats(call, frontend::ComputedBinary(call, op, a, b)));
+  return TruthResult(call, frontend::ComputedBinary(call, op, a, b));
 }
 
 // True for a boolean: bitwise operators of other numbers mean something else.
@@ -46,7 +54,19 @@ absl::StatusOr<ScriptValue> ImportBitwise(OpCall& call) {
 absl::StatusOr<ScriptValue> ImportNot(OpCall& call) {
   ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
   ASSIGN_OR_RETURN(const ValueRef truth, Truth(call, x));
-  return call.Result(AsFloats(call, frontend::ComputedUnary(call, "LogicalNot", truth)));
+  return TruthResult(call, frontend::ComputedUnary(call, "LogicalNot", truth));
+}
+
+// Of integers it would give their bits.
+absl::StatusOr<ScriptValue> ImportBitwiseNot(OpCall& call) {
+  ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
+  if (IsTruth(call, x)) return ImportNot(call);
+  if (!x->constant.has_value() || IsFloat(x->type.dtype)) {
+    return call.FailMode(absl::StrCat("torch.", call.name(), " of integers"),
+                         "use it on results of comparisons");
+  }
+  ASSIGN_OR_RETURN(Tensor bits, EvaluateUnary("BitwiseNot", *x->constant));
+  return call.Result(call.MakeConstant(std::move(bits)));
 }
 
 absl::StatusOr<ScriptValue> ImportSign(OpCall& call) {
@@ -117,6 +137,17 @@ absl::StatusOr<ScriptValue> ImportEmbedding(OpCall& call) {
   return call.Result(frontend::LookedUp(call, table, indices, 0, /*may_be_negative=*/false));
 }
 
+absl::StatusOr<ScriptValue> ImportOneHot(OpCall& call) {
+  ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
+  ASSIGN_OR_RETURN(const int64_t classes, call.IntOr(1, -1));
+  if (classes < 0) {
+    return call.FailMode("as many classes as the largest index asks for", "state num_classes");
+  }
+  ASSIGN_OR_RETURN(const ValueRef indices, Indices(call, x));
+  return call.Result(frontend::OneHotOf(call, indices, classes, call.Scalar(0), call.Scalar(1),
+                                        RankOf(indices), /*may_be_negative=*/false));
+}
+
 constexpr OpRule kLogicRules[] = {
     {"__and__", "self other", ImportBitwise},
     {"__or__", "self other", ImportBitwise},
@@ -126,6 +157,7 @@ constexpr OpRule kLogicRules[] = {
     {"argmax", "self dim keepdim", ImportArg},
     {"argmin", "self dim keepdim", ImportArg},
     {"bitwise_and", "self other", ImportBitwise},
+    {"bitwise_not", "self", ImportBitwiseNot},
     {"bitwise_or", "self other", ImportBitwise},
     {"bitwise_xor", "self other", ImportBitwise},
     {"embedding", "weight indices padding_idx scale_grad_by_freq sparse", ImportEmbedding},
@@ -133,6 +165,7 @@ constexpr OpRule kLogicRules[] = {
     {"logical_not", "self", ImportNot},
     {"logical_or", "self other", ImportLogic},
     {"logical_xor", "self other", ImportLogic},
+    {"one_hot", "self num_classes", ImportOneHot},
     {"sign", "self", ImportSign},
     {"topk", "self k dim largest sorted", ImportTopk},
 };

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/evaluator.h"
 #include "compiler_core/frontends/common/selection.h"
 #include "compiler_core/ops/op.h"
 
@@ -19,9 +20,14 @@ ValueRef CastFrom(OpCall& call, const ValueRef& value, bool (*wanted)(DType dtyp
   return frontend::ResultValues(call.state().builder, {node.inputs[0]}, value->source)[0];
 }
 
-// Towards zero.
+// Towards zero: floor(max(x, 0)) - floor(max(-x, 0)).
 absl::StatusOr<ValueRef> Truncated(OpCall& call, const ValueRef& x) {
-  return AsFloats(call, frontend::CastTo(call, x, DType::kInt64));
+  ASSIGN_OR_RETURN(ValueRef above, call.Emit("Relu", {x}));
+  ASSIGN_OR_RETURN(ValueRef below, call.Emit("Neg", {x}));
+  ASSIGN_OR_RETURN(below, call.Emit("Relu", {below}));
+  ASSIGN_OR_RETURN(above, frontend::ComputedUnary(call, "Floor", above));
+  ASSIGN_OR_RETURN(below, frontend::ComputedUnary(call, "Floor", below));
+  return call.Emit("Sub", {above, below});
 }
 
 // a - b * floor(a / b)
@@ -32,7 +38,7 @@ absl::StatusOr<ValueRef> Remainder(OpCall& call, const ValueRef& a, const ValueR
   return call.Emit("Sub", {a, y});
 }
 
-// The evaluator's name of a comparison; "" of anything else.
+// The shared evaluator's name of a comparison; "" of anything else.
 absl::string_view ComparisonOf(absl::string_view op) {
   if (op == "eq") return "Equal";
   if (op == "ne") return "NotEqual";
@@ -40,6 +46,18 @@ absl::string_view ComparisonOf(absl::string_view op) {
   if (op == "le") return "LessEqual";
   if (op == "gt") return "Greater";
   if (op == "ge") return "GreaterEqual";
+  return "";
+}
+
+// Of the other operators that it has; "" of anything else.
+absl::string_view ArithmeticOf(absl::string_view op) {
+  if (op == "floor") return "Floor";
+  if (op == "ceil") return "Ceil";
+  if (op == "round") return "Round";
+  if (op == "sin") return "Sin";
+  if (op == "cos") return "Cos";
+  if (op == "floor_divide") return "FloorDiv";
+  if (op == "remainder") return "FloorMod";
   return "";
 }
 
@@ -80,13 +98,26 @@ absl::StatusOr<ValueRef> ComputedAtRunTime(OpCall& call, absl::string_view op, c
   if (!comparison.empty()) {
     return AsFloats(call, frontend::ComputedBinary(call, comparison, x, y));
   }
-  if (op == "floor") return frontend::ComputedUnary(call, "Floor", x);
-  if (op == "ceil") return frontend::ComputedUnary(call, "Ceil", x);
-  if (op == "round") return frontend::ComputedUnary(call, "Round", x);
+  if (op == "floor" || op == "ceil" || op == "round") {
+    return frontend::ComputedUnary(call, ArithmeticOf(op), x);
+  }
   if (op == "trunc") return Truncated(call, x);
   if (op == "floor_divide") return frontend::ComputedBinary(call, "FloorDiv", x, y);
   if (op == "remainder") return Remainder(call, x, y);
   return ValueRef();
+}
+
+absl::StatusOr<Tensor> EvaluatedNow(absl::string_view op, const Tensor& a, const Tensor* b) {
+  const bool has_float = IsFloat(a.dtype()) || (b != nullptr && IsFloat(b->dtype()));
+  const DType dtype = has_float || op == "sin" || op == "cos" ? DType::kFloat32 : DType::kInt64;
+  const Tensor x = CastTensor(a, dtype);
+  if (op == "trunc") {
+    return EvaluateBinary("TruncateDiv", x, CastTensor(Tensor::FromInts({}, {1}), dtype));
+  }
+  const absl::string_view comparison = ComparisonOf(op);
+  const absl::string_view name = comparison.empty() ? ArithmeticOf(op) : comparison;
+  if (b == nullptr) return EvaluateUnary(name, x);
+  return EvaluateBinary(name, x, CastTensor(*b, dtype));
 }
 
 }  // namespace npuc::pt

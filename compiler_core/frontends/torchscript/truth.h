@@ -17,10 +17,13 @@ absl::StatusOr<ValueRef> Indices(OpCall& call, const ValueRef& value);
 // Booleans or integers of the IR as the floats that torch's operators compute with.
 absl::StatusOr<ValueRef> AsFloats(OpCall& call, absl::StatusOr<ValueRef> value);
 
-// Operators of constants (EvaluateSmall) that have a form at run time: comparisons, roundings,
-// divisions that drop fractions. b may be null. Null where there is none.
+// Operators of constants that have a form at run time: comparisons, roundings, divisions that drop
+// fractions. b may be null. Null where there is none.
 absl::StatusOr<ValueRef> ComputedAtRunTime(OpCall& call, absl::string_view op, const ValueRef& a,
                                            const ValueRef& b);
+// The same and sin and cos of constants, in float32 or int64; they broadcast. Errors as the shared
+// evaluator's.
+absl::StatusOr<Tensor> EvaluatedNow(absl::string_view op, const Tensor& a, const Tensor* b);
 
 }  // namespace npuc::pt
 
