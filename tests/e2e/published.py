@@ -12,13 +12,15 @@ Each model goes the way of a newcomer on GRUS, X2_1204 and APUS: `npuc init`, th
 config asks for (seeded ones), a compile, and a run on the simulator, whose results are compared
 with `npuc reference` on the same random input. Nothing from outside judges the numbers here: `wild`
 does that. A crash, a hang, an internal error, or a compile that fails in spite of what init said is
-WRONG. `--update` writes PUBLISHED.md from a whole run.
+WRONG. `--update` stores the verdicts of the run in published_verdicts.csv, beside those that other
+runs left there of other models, and writes PUBLISHED.md from all of them.
 """
 
 import argparse
 import collections
 import concurrent.futures
 import csv
+import datetime
 import hashlib
 import os
 import re
@@ -32,6 +34,7 @@ import wild_judges
 
 PAGE = os.path.join(harness.ROOT, "tests", "e2e", "PUBLISHED.md")
 LIST = os.path.join(harness.ROOT, "tests", "e2e", "published.csv")
+VERDICTS = os.path.join(harness.ROOT, "tests", "e2e", "published_verdicts.csv")
 CORES = ("GRUS", "X2_1204", "APUS")
 WORDS = ("compiles", "differs", "refused", "WRONG")
 TIMEOUT_SECONDS = 900
@@ -45,12 +48,14 @@ CONST = "const:"  # of a fact in the column `shapes`: an input's value in place 
 REASON_LENGTH = 90  # of a cell of the table
 
 Verdict = collections.namedtuple("Verdict", "word text")  # a word of WORDS; a cosine or reasons
+Stored = collections.namedtuple("Stored", "day verdicts")  # of one model: of each core
 
 
 class Model:
-    """A row of the list, and its file under the name that it has in its repository."""
+    """A row of the list, and its file under the name that it has in its repository; None where the
+    file is not there."""
 
-    def __init__(self, row, path):
+    def __init__(self, row, path=None):
         self.row, self.path = row, path
         self.name = row["name"]
         self.format = os.path.splitext(row["path"])[1][1:] or os.path.basename(row["path"])
@@ -284,12 +289,47 @@ one random input; quantized on random samples, nets are worse than on real ones.
 """
 
 
-def page(results):
+def read_verdicts():
+    """{model name: Stored} of the runs that were stored."""
+    found = {}
+    with open(VERDICTS, encoding="utf-8", newline="") as f:
+        for row in csv.DictReader(f):
+            stored = found.setdefault(row["name"], Stored(row["day"], {}))
+            stored.verdicts[row["core"]] = Verdict(row["word"], row["text"])
+    return found
+
+
+def write_verdicts(stored):
+    with open(VERDICTS, "w", encoding="utf-8", newline="") as f:
+        out = csv.writer(f, lineterminator="\n")
+        out.writerow(["name", "core", "word", "text", "day"])
+        for name in sorted(stored):
+            for core in CORES:
+                out.writerow([name, core, *stored[name].verdicts[core], stored[name].day])
+
+
+def update(results):
+    """Stores what a run found, and writes the page of all models of the list with verdicts."""
+    stored = read_verdicts()
+    day = datetime.date.today().isoformat()
+    stored.update({model.name: Stored(day, verdicts) for model, verdicts in results})
+    with open(LIST, encoding="utf-8") as f:
+        listed = [Model(row) for row in csv.DictReader(f) if row["name"] in stored]
+    stored = {model.name: stored[model.name] for model in listed}
+    write_verdicts(stored)
+    with open(PAGE, "w", encoding="utf-8") as f:
+        f.write(page([(model, stored[model.name].verdicts) for model in listed],
+                     collections.Counter(s.day for s in stored.values())))
+
+
+def page(results, days):
     counts = {core: collections.Counter(v[core].word for _, v in results) for core in CORES}
     some = sum(any(is_figure(v) for v in verdicts.values()) for _, verdicts in results)
     repositories = len({m.row["repository"] for m, _ in results})
+    runs = ", ".join(f"{days[day]} of {day}" for day in sorted(days))
     out = [INTRO, f"{len(results)} models of {repositories} repositories; {some} compile on some "
-           "core.", "", "| | " + " | ".join(CORES) + " |", "|---|" + "---|" * len(CORES)]
+           f"core. The verdicts come from several runs: {runs}.", "",
+           "| | " + " | ".join(CORES) + " |", "|---|" + "---|" * len(CORES)]
     out += [f"| {word} | " + " | ".join(str(counts[c][word]) for c in CORES) + " |"
             for word in WORDS]
     out += ["", "`differs`: it compiles, and the cosine is below what rounding explains.", "",
@@ -334,6 +374,5 @@ def judge(chosen, options):
     some = sum(any(is_figure(v) for v in verdicts.values()) for verdicts in results.values())
     harness.figure(f"published: {len(chosen)} models, {some} compile on some core, {wrong} wrong")
     if options.update:
-        with open(PAGE, "w", encoding="utf-8") as f:
-            f.write(page(list(results.items())))
+        update(list(results.items()))
     harness.check(wrong == 0, "a run is wrong")
