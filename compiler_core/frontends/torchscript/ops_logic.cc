@@ -57,7 +57,7 @@ absl::StatusOr<ScriptValue> ImportNot(OpCall& call) {
   return TruthResult(call, frontend::ComputedUnary(call, "LogicalNot", truth));
 }
 
-// Of integers it would give their bits.
+// Integers would change their bits.
 absl::StatusOr<ScriptValue> ImportBitwiseNot(OpCall& call) {
   ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
   if (IsTruth(call, x)) return ImportNot(call);

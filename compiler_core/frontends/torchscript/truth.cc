@@ -49,7 +49,7 @@ absl::string_view ComparisonOf(absl::string_view op) {
   return "";
 }
 
-// Of the other operators that it has; "" of anything else.
+// Its name of another operator; "" of anything else.
 absl::string_view ArithmeticOf(absl::string_view op) {
   if (op == "floor") return "Floor";
   if (op == "ceil") return "Ceil";

@@ -21,8 +21,8 @@ absl::StatusOr<ValueRef> AsFloats(OpCall& call, absl::StatusOr<ValueRef> value);
 // fractions. b may be null. Null where there is none.
 absl::StatusOr<ValueRef> ComputedAtRunTime(OpCall& call, absl::string_view op, const ValueRef& a,
                                            const ValueRef& b);
-// The same and sin and cos of constants, in float32 or int64; they broadcast. Errors as the shared
-// evaluator's.
+// Computes these, sin and cos of constants, in float32 or int64; they broadcast. Errors are the
+// shared evaluator's.
 absl::StatusOr<Tensor> EvaluatedNow(absl::string_view op, const Tensor& a, const Tensor* b);
 
 }  // namespace npuc::pt
