@@ -29,6 +29,21 @@ struct CommandFigures {
   int64_t cycles = 0;  // an estimate; 0 without a cycle model
 };
 
+// The work of each core on a layer, where a target has several.
+struct LayerSharing {
+  std::map<int32_t, int64_t> busy_cycles;  // by core that works on it
+  std::string by;                          // "rows", "channels"; empty: one core alone
+  int64_t parts = 1;
+};
+
+// The work of each core on a frame, where a target has several.
+struct CoreFigures {
+  std::map<int32_t, int64_t> busy_cycles;
+  int64_t used = 1;                // of the cores
+  int64_t phases = 1;              // from barrier to barrier
+  int64_t cycles_on_one_core = 0;  // of the same layers; 0 where one core is used
+};
+
 // How far the results of one node of a graph are from those in float32, over all frames.
 struct LayerError {
   int64_t values = 0;      // compared; of these:
@@ -52,6 +67,7 @@ struct NodeFigures {
   std::optional<std::string> layer_type;  // Compass's
   std::optional<Shape> shape;             // of the first result
   CommandFigures use;
+  std::optional<LayerSharing> sharing;
   int64_t data_bytes = 0;  // of the buffers that its commands touch
   int64_t weight_bytes = 0;
   std::optional<std::vector<QuantParams>> results;  // of an integer core
@@ -134,6 +150,7 @@ struct ReportData {
   Graph graph;  // as it was lowered
   std::map<std::string, int64_t> commands_by_kind;
   CommandFigures per_frame;
+  std::optional<CoreFigures> cores;
   std::vector<NodeFigures> nodes;
   // Positions in `nodes`, of each command and of each node of `graph`; kOfNoNode: of none.
   std::vector<int32_t> node_of_command;

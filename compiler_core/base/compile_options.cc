@@ -76,6 +76,10 @@ class CanonicalWriter {
     const auto& [first, last] = ids;
     PutAll(first, last);
   }
+  void Put(const LayerTiles& tiles) {
+    const auto& [ids, rows, columns] = tiles;
+    PutAll(ids, rows, columns);
+  }
   void Put(const TrimRule& rule) {
     const auto& [type, ids, trim] = rule;
     PutAll(type, ids, trim);

@@ -73,10 +73,12 @@ struct CompileOptions {
   std::optional<QuantOptions> quant;  // QUANT, of the integer cores
   bool save_histograms = false;       // -s
   int64_t layer_error_frames = 0;     // compared with float32, for the report; 0..256
-  bool code_weights = true;           // CODE_WEIGHTS: weights of integer cores in a lossless code
-  bool keep_dead = false;             // KEEP_DEAD: channels that change no output are compiled, too
-  std::string boxes;                  // BOXES: settings of boxes (../boxes), a mapping of YAML
-  bool strict_ops = false;  // STRICT_OPS: the vendor's list of operators, without rewrites
+  // CORES: how many of a core's cores share each layer; without it all of them.
+  std::optional<int64_t> cores;
+  bool code_weights = true;  // CODE_WEIGHTS: weights of integer cores in a lossless code
+  bool keep_dead = false;    // KEEP_DEAD: channels that change no output are compiled, too
+  std::string boxes;         // BOXES: settings of boxes (../boxes), a mapping of YAML
+  bool strict_ops = false;   // STRICT_OPS: the vendor's list of operators, without rewrites
   // LEO: how compressed weights are coded; nullopt: 8 bits.
   std::optional<int64_t> compress_quant_bits;
   enum class CompressType : uint8_t { kLinear, kGaussian };

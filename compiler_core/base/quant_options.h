@@ -83,6 +83,14 @@ struct TrimRule {
   bool operator==(const TrimRule&) const = default;
 };
 
+// featuremap_tiling_param: maps of some layers in rows x columns tiles.
+struct LayerTiles {
+  LayerIds ids;
+  int64_t rows = 1;
+  int64_t columns = 1;
+  bool operator==(const LayerTiles&) const = default;
+};
+
 // A byte b of an input stands for (b - zero_point) * scale.
 struct InputBytes {
   double scale = 0;
@@ -129,6 +137,12 @@ struct QuantOptions {
   std::vector<GlobalCalibration> global_calibration;
   // Bits go up to 16 until every output is so many dB above its quantization noise; 0: they stay.
   double least_sqnr_db = 0;
+  // Manual tiling, of the compile and not of the quantization: of some layers; of all others, where
+  // tiles read at most so many percent of a map's rows more than once.
+  std::vector<LayerTiles> featuremap_tiling;
+  int64_t featuremap_rows = 1;
+  int64_t featuremap_columns = 1;
+  int64_t featuremap_overlap_percent = 50;
   bool force_float_ir = false;  // a quantized model is turned back into float first
   // How every input but states is stored, whatever the samples say; nullopt: by their range.
   std::optional<InputBytes> input_bytes;

@@ -74,7 +74,9 @@ constexpr CfgKey kCfgKeys[] = {
     {"GBuilder", "ocm_size", Become::kNothing, "", "", kMemories},
     {"GBuilder", "ocm_addr", Become::kNothing, "", "", kMemories},
     {"GBuilder", "tiling", Become::kChecked, "", "fps",
-     "the most frames a second are OPTIMIZE: speed, the default"},
+     "the most frames a second are the default: OPTIMIZE: speed, and each layer shared by all "
+     "cores "
+     "that the target has"},
     {kParseTool, "output_dir", Become::kTask, "", "",
      "the folder of the IR; default: the config's"},
     {kQuantizeTool, "graph", Become::kValue, "MODEL_FILE", "", ""},

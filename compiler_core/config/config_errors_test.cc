@@ -294,6 +294,15 @@ const std::vector<Case>& Cases() {
        {"c.yaml:6:3: QUANT: unknown key 'weight_bit'; did you mean 'weight_bits'? [NPUC1003]",
         "c.yaml:7:20: QUANT: activation_bits is '7'; allowed: 8 to 16; write one of these "
         "[NPUC1007]"}},
+      {"MoreCoresThanThereAre",
+       absl::StrCat(kInteger, "CORES: 2\n"),
+       {"c.yaml:5:8: CORES is 2; core X2_1204 has 1; remove the line [NPUC1007]"}},
+      {"TilesForOneCore",
+       absl::StrCat(kInteger, "QUANT: {featuremap_splits_item_y: 2}\nX: 1\n"),
+       {"c.yaml:5:1: warning: featuremap_splits_item_y in QUANT changes nothing: core X2_1204 is "
+        "one "
+        "core; OPTIMIZE: size finds its own stripes; remove the line [NPUC1011]",
+        "c.yaml:6:1: unknown key 'X'; remove the line [NPUC1003]"}},
       {"TwoTemplates",
        absl::StrCat(kInteger, "QUANT: {opt_config: a.json}\nOPT_CONFIG: b.json\n"),
        {"c.yaml:6:1: OPT_CONFIG is the same as opt_config in QUANT, and both are given; keep one "

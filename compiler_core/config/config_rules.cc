@@ -315,6 +315,18 @@ void CheckBookCore(const ConfigSettings& all, ConfigReporter& reporter) {
   }
 }
 
+void CheckCores(const ConfigSettings& all, ConfigReporter& reporter) {
+  const ConfigSetting* cores = all.Find("CORES");
+  if (cores == nullptr || all.core == nullptr || all.core->integer == nullptr ||
+      cores->number <= CoresOf(*all.core)) {
+    return;
+  }
+  reporter.Add(DiagnosticKind::kConfigValueNotAllowed, cores->place,
+               absl::StrCat("CORES is ", cores->number, "; core ", all.core->name, " has ",
+                            CoresOf(*all.core)),
+               "remove the line");
+}
+
 // Keys that the core takes and does nothing with. On integer cores those are about the fp16 cores'
 // weights, memory and outputs.
 void CheckHasEffect(const ConfigSettings& all, ConfigReporter& reporter) {
@@ -358,6 +370,7 @@ void CheckConfigRules(const ConfigSettings& settings, ConfigReporter& reporter) 
   CheckNotEmpty(settings, reporter);
   CheckPreprocess(settings, reporter);
   CheckOptimize(settings, reporter);
+  CheckCores(settings, reporter);
   CheckNoEffect(settings, reporter);
   CheckUnits(settings, reporter);
   CheckBookCore(settings, reporter);

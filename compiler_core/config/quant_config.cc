@@ -71,16 +71,18 @@ bool IsBool(const std::string& text, QuantConfig&) {
   return Bool(text, flag);
 }
 bool IsAny(const std::string&, QuantConfig&) { return true; }
-bool IsTiling(const std::string& text, QuantConfig&) { return TuplesFromText(text, 4).has_value(); }
-bool IsParts(const std::string& text, QuantConfig&) {
-  int64_t parts = 0;
-  return Between(1, 65536)(text, parts);
+
+// "[(0,3,2,1)]": the first and the last layer, parts by rows, parts by columns.
+bool Tiling(const std::string& text, std::vector<LayerTiles>& out) {
+  constexpr int64_t kMostRows = 64;
+  const auto tuples = TuplesFromText(text, 4);
+  if (!tuples.has_value()) return false;
+  for (const std::vector<int64_t>& tuple : *tuples) {
+    if (tuple[0] > tuple[1] || tuple[2] < 1 || tuple[2] > kMostRows || tuple[3] < 1) return false;
+    out.push_back({{tuple[0], tuple[1]}, tuple[2], tuple[3]});
+  }
+  return true;
 }
-bool IsRate(const std::string& text, QuantConfig&) {
-  int64_t rate = 0;
-  return Between(0, 99)(text, rate);
-}
-constexpr char kNoTiles[] = "OPTIMIZE: size finds its own stripes; tiles change no result";
 
 constexpr absl::string_view kPresetWords[] = {"compass", "fast", "best"};
 
@@ -299,6 +301,13 @@ Json Shown(double value) { return value; }
 Json Shown(QuantMethod value) { return NameOf(value); }
 Json Shown(const QuantStrategy& value) { return NameOf(value); }
 Json Shown(const std::vector<std::string>& value) { return value; }
+Json Shown(const std::vector<LayerTiles>& value) {
+  Json list = Json::array();
+  for (const LayerTiles& tiles : value) {
+    list.push_back({tiles.ids.first, tiles.ids.last, tiles.rows, tiles.columns});
+  }
+  return list;
+}
 Json Shown(const std::vector<GlobalCalibration>& value) {
   Json out = Json::array();
   for (const GlobalCalibration what : value) {

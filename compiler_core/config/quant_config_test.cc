@@ -148,18 +148,30 @@ TEST(QuantConfigTest, LayersByNumberAndTypeAndTheirRules) {
         "trim_infinity_before_statistic: '[]'\n", "trim_infinity_before_statistic: '[Abs]'\n",
         "trim_infinity_before_statistic: '[(1,2):(-1,1)]'\n",
         "trim_infinity_before_statistic: '[Abs:(1,-1):clip'\n",
-        "featuremap_tiling_param: '[(1,2,3)]'\n", "featuremap_splits_overlap_rate: 100\n"}) {
+        "featuremap_tiling_param: '[(1,2,3)]'\n", "featuremap_tiling_param: '[(2,1,2,2)]'\n",
+        "featuremap_tiling_param: '[(1,2,0,1)]'\n", "featuremap_tiling_param: '[(1,2,65,1)]'\n",
+        "featuremap_splits_item_y: 0\n", "featuremap_splits_overlap_rate: 100\n"}) {
     EXPECT_THAT(ReadText(wrong).problems, ElementsAre(HasSubstr("; allowed: "))) << wrong;
   }
 }
 
-TEST(QuantConfigTest, KeysWithoutEffectSaySoOnce) {
+TEST(QuantConfigTest, ManualTiling) {
   const Read read = ReadText(
-      "cast_dtypes_for_lib: [Abs, tile]\nwith_winograd: false\nwithout_batch_dim: true\n"
-      "featuremap_splits_item_x: 2\n");
+      "featuremap_tiling_param: '[(1,2,4,1),(5,5,2,3)]'\nfeaturemap_splits_item_y: 3\n"
+      "featuremap_splits_overlap_rate: 0\n");
+  EXPECT_THAT(read.problems, ElementsAre());
+  const QuantOptions& options = read.config.options;
+  EXPECT_THAT(options.featuremap_tiling,
+              ElementsAre(LayerTiles{{1, 2}, 4, 1}, LayerTiles{{5, 5}, 2, 3}));
+  EXPECT_EQ(options.featuremap_rows, 3);
+  EXPECT_EQ(options.featuremap_overlap_percent, 0);
+}
+
+TEST(QuantConfigTest, KeysWithoutEffectSaySoOnce) {
+  const Read read =
+      ReadText("cast_dtypes_for_lib: [Abs, tile]\nwith_winograd: false\nwithout_batch_dim: true\n");
   EXPECT_THAT(read.problems, ElementsAre(HasSubstr("cast_dtypes_for_lib in QUANT changes nothing"),
-                                         HasSubstr("without_batch_dim in QUANT changes nothing"),
-                                         HasSubstr("featuremap_splits_item_x in QUANT changes")));
+                                         HasSubstr("without_batch_dim in QUANT changes nothing")));
   EXPECT_EQ(read.config.options, QuantOptions());
   EXPECT_THAT(ReadText("dump: true\ndump_dir: d\n").config.dump_dir, "d");
 }

@@ -22,6 +22,7 @@ class QuantRules {
         options_(all.quant->options),
         usual_(all.quant->preset),
         place_(all.Find("QUANT")->key_place),
+        cores_(CoresAsked(all)),
         has_template_(all.present.contains("OPT_CONFIG") || HasFile(kTemplateRole)) {}
 
   void Check() {
@@ -37,12 +38,18 @@ class QuantRules {
          options_.bias_effective_bits == usual_.bias_effective_bits ||
              options_.bias_effective_bits < options_.bias_bits,
          absl::StrCat("bias_bits is ", options_.bias_bits));
+    CheckTiles();
     Note("dump_dir", config_.dump || config_.dump_dir == ".", "dump is not true",
          "set dump: true, or");
     Note("metric_batch_size", config_.metric_batch_size == 1, "items are run one by one");
   }
 
  private:
+  static int64_t CoresAsked(const ConfigSettings& all) {
+    const ConfigSetting* cores = all.Find("CORES");
+    return cores == nullptr ? 0 : cores->number;
+  }
+
   void Note(absl::string_view key, bool has_effect, absl::string_view why,
             absl::string_view instead = "") {
     if (has_effect) return;
@@ -89,6 +96,24 @@ class QuantRules {
     }
     Note("lut_items_in_bits", options_.activation_bits > 8 || options_.mixed_precision_batches > 0,
          "a table of 8-bit values has 256 entries", "set activation_bits above 8, or");
+  }
+
+  // Parts of layers, which are for cores that work side by side, and by rows.
+  void CheckTiles() {
+    const QuantOptions usual;
+    const bool is_alone = CoresOf(core_) == 1 || cores_ == 1;
+    const std::string why =
+        CoresOf(core_) > 1 ? "CORES is 1"
+                           : absl::StrCat("core ", core_.name,
+                                          " is one core; OPTIMIZE: size finds its own stripes");
+    Note("featuremap_tiling_param", options_.featuremap_tiling.empty() || !is_alone, why);
+    Note("featuremap_splits_item_y", options_.featuremap_rows == 1 || !is_alone, why);
+    Note("featuremap_splits_item_x", options_.featuremap_columns == 1,
+         "parts of layers are by rows alone", "set featuremap_splits_item_y, or");
+    Note("featuremap_splits_overlap_rate",
+         options_.featuremap_overlap_percent == usual.featuremap_overlap_percent ||
+             (options_.featuremap_rows > 1 && !is_alone),
+         is_alone ? why : "featuremap_splits_item_y is 1");
   }
 
   // Statistics that no strategy of the config reads, and that nobody asked to see.
@@ -142,6 +167,7 @@ class QuantRules {
   const QuantOptions& options_;
   const QuantOptions usual_;
   const ConfigPlace place_;
+  const int64_t cores_;  // CORES; 0: not said
   const bool has_template_;
 };
 

@@ -12,6 +12,7 @@
 #include "compiler_core/ir/cmd/access.h"
 #include "compiler_core/ir/cmd/text.h"
 #include "compiler_core/ir/integer/text.h"
+#include "compiler_core/target/core_spec.h"
 
 namespace npuc {
 namespace {
@@ -65,7 +66,7 @@ void AppendRest(absl::Span<const uint8_t> bytes, int64_t offset, std::string& ou
 
 }  // namespace
 
-Disassembly DisassembleIntegerCommands(absl::Span<const uint8_t> bytes) {
+Disassembly DisassembleIntegerCommands(absl::Span<const uint8_t> bytes, bool has_cores) {
   Disassembly result;
   bool last = false;
   while (!last) {
@@ -76,10 +77,10 @@ Disassembly DisassembleIntegerCommands(absl::Span<const uint8_t> bytes) {
       break;
     }
     ++result.command_count;
-    absl::StrAppendFormat(&result.text, "%06d  %08x  %s%s\n", result.end_bytes,
-                          integer::WordAt(bytes, result.end_bytes),
-                          integer::PrintCommand(decoded->body, OperandText),
-                          decoded->descending ? " descending" : "");
+    absl::StrAppendFormat(
+        &result.text, "%06d  %08x  %s%s\n", result.end_bytes,
+        integer::WordAt(bytes, result.end_bytes), integer::PrintCommand(decoded->body, OperandText),
+        integer::PrintHeader(decoded->descending, decoded->core, decoded->barrier, has_cores));
     result.end_bytes += decoded->size_bytes;
     last = decoded->last;
   }
@@ -164,7 +165,7 @@ Disassembly DisassembleModel(const CompiledModel& model) {
   for (const PortTensor& port : model.outputs) append_port("output", port);
   Disassembly result = model.command_set == CommandSet::kGrus
                            ? DisassembleCommands(model.cmd_content)
-                           : DisassembleIntegerCommands(model.cmd_content);
+                           : DisassembleIntegerCommands(model.cmd_content, CoresOf(model.core) > 1);
   result.text = absl::StrCat(head, result.text);
   return result;
 }

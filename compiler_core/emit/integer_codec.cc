@@ -8,6 +8,7 @@
 #include "compiler_core/base/status.h"
 #include "compiler_core/ir/integer/access.h"
 #include "compiler_core/ir/integer/fields.h"
+#include "compiler_core/ir/integer/phases.h"
 
 namespace npuc::integer {
 namespace {
@@ -17,7 +18,11 @@ constexpr std::array<DType, 4> kTypes = {DType::kInt8, DType::kUint8, DType::kIn
                                          DType::kUint16};
 constexpr uint32_t kLastBit = 1u << 8;
 constexpr uint32_t kDescendingBit = 1u << 9;
-constexpr uint32_t kZeroBits = 0xfc00;
+constexpr int kCoreShift = 10;
+constexpr uint32_t kCoreMask = kMaxCores - 1;
+constexpr uint32_t kBarrierBit = 1u << 13;
+constexpr uint32_t kPixelBit = 1u << 14;  // the mask bit of d_pixel
+constexpr uint32_t kZeroBits = 0x8000;
 
 bool IsUsedSlot(Slot slot) {
   return slot == Slot::kData || slot == Slot::kInput || slot == Slot::kOutput ||
@@ -151,6 +156,34 @@ void PutWord(uint32_t word, std::vector<uint8_t>& out) {
   for (int shift = 0; shift < 32; shift += 8) out.push_back(static_cast<uint8_t>(word >> shift));
 }
 
+// The last word of a convolve's fields, d_pixel, has its mask bit in the header and follows behind
+// the others; other kinds have none.
+uint32_t TakePixelWord(size_t kind, std::vector<uint32_t>& words) {
+  if (kOpcodes[kind].name != "convolve") return 0;
+  const uint32_t pixel = words.back();
+  words.pop_back();
+  return pixel;
+}
+
+// The words of all fields, of those that follow a header. Else `problem` is set.
+std::vector<uint32_t> AllWords(uint32_t header, size_t kind, absl::Span<const uint32_t> packed,
+                               std::string& problem) {
+  std::vector<uint32_t> usual = UsualWords(kind);
+  const size_t fields = usual.size();
+  uint32_t pixel = TakePixelWord(kind, usual);
+  if ((header & kPixelBit) != 0) {
+    if (fields == usual.size() || packed.empty() || packed.back() == 0) {
+      problem = "it has no word for the field d_pixel";
+      return {};
+    }
+    pixel = packed.back();
+    packed.remove_suffix(1);
+  }
+  std::vector<uint32_t> words = WithUsual(packed, usual, problem);
+  if (fields > usual.size()) words.push_back(pixel);
+  return words;
+}
+
 }  // namespace
 
 uint32_t WordAt(absl::Span<const uint8_t> bytes, int64_t offset) {
@@ -171,10 +204,21 @@ absl::StatusOr<std::vector<uint8_t>> EncodeCommands(const Program& program) {
       return absl::InvalidArgumentError(
           absl::StrCat("command ", i, " (", NameOf(body), "): ", encoder.problem));
     }
-    const std::vector<uint32_t> packed = WithoutUsual(encoder.words, UsualWords(body.index()));
+    const Command& command = program.commands[i];
+    if (command.core < 0 || command.core >= kMaxCores) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("command ", i, " is of core ", command.core, "; 0..", kMaxCores - 1));
+    }
+    std::vector<uint32_t> usual = UsualWords(body.index());
+    TakePixelWord(body.index(), usual);
+    const uint32_t pixel = TakePixelWord(body.index(), encoder.words);
+    std::vector<uint32_t> packed = WithoutUsual(encoder.words, usual);
+    if (pixel != 0) packed.push_back(pixel);
     const bool last = i + 1 == program.commands.size();
     PutWord(kOpcodes[body.index()].code | (last ? kLastBit : 0) |
-                (program.commands[i].descending ? kDescendingBit : 0) |
+                (command.descending ? kDescendingBit : 0) |
+                static_cast<uint32_t>(command.core) << kCoreShift |
+                (command.barrier ? kBarrierBit : 0) | (pixel != 0 ? kPixelBit : 0) |
                 static_cast<uint32_t>(packed.size()) << 16,
             out);
     for (const uint32_t word : packed) PutWord(word, out);
@@ -196,6 +240,8 @@ absl::StatusOr<DecodedCommand> DecodeCommand(absl::Span<const uint8_t> bytes, in
   }
   decoded.last = (word & kLastBit) != 0;
   decoded.descending = (word & kDescendingBit) != 0;
+  decoded.core = static_cast<int32_t>(word >> kCoreShift & kCoreMask);
+  decoded.barrier = (word & kBarrierBit) != 0;
   decoded.size_bytes = kWordBytes * (1 + static_cast<int64_t>(word >> 16));
   if (decoded.size_bytes > static_cast<int64_t>(bytes.size()) - offset) {
     return fail("the stream ends inside a command");
@@ -205,7 +251,7 @@ absl::StatusOr<DecodedCommand> DecodeCommand(absl::Span<const uint8_t> bytes, in
     packed.push_back(WordAt(bytes, offset + at));
   }
   std::string problem;
-  const std::vector<uint32_t> words = WithUsual(packed, UsualWords(decoded.body.index()), problem);
+  const std::vector<uint32_t> words = AllWords(word, decoded.body.index(), packed, problem);
   Decoder fields{words};
   if (problem.empty()) VisitFields(fields, decoded.body);
   if (problem.empty()) problem = fields.problem;

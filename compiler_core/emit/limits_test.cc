@@ -12,6 +12,7 @@
 #include "compiler_core/emit/written_test_util.h"
 #include "compiler_core/ir/cmd/raw_forms.h"
 #include "compiler_core/ir/integer/fields.h"
+#include "compiler_core/ir/integer/phases.h"
 #include "gtest/gtest.h"
 
 namespace npuc {
@@ -165,6 +166,49 @@ TEST(CommandLimits, FieldsOfIntegerCommandsEndAlikeInEncoderAndDecoder) {
     }
   }
   EXPECT_GT(tried, 400);
+}
+
+TEST(CommandLimits, CoresAndBarriersStandInTheHeader) {
+  integer::Program program;
+  program.buffers = SlotBuffers();
+  program.commands.resize(1);
+  integer::Convolve convolve;
+  convolve.d_pixel = 7;
+  program.commands[0].body = convolve;
+  for (int32_t core = 0; core <= integer::kMaxCores; ++core) {
+    for (const bool barrier : {false, true}) {
+      program.commands[0].core = core;
+      program.commands[0].barrier = barrier;
+      const auto bytes = integer::EncodeCommands(program);
+      ASSERT_EQ(bytes.ok(), core < integer::kMaxCores) << bytes.status();
+      if (!bytes.ok()) continue;
+      const auto decoded = integer::DecodeCommand(*bytes, 0);
+      ASSERT_TRUE(decoded.ok()) << decoded.status();
+      EXPECT_EQ(decoded->core, core);
+      EXPECT_EQ(decoded->barrier, barrier);
+      EXPECT_TRUE(decoded->body == program.commands[0].body);
+    }
+  }
+}
+
+TEST(CommandLimits, AWordOfPixelsIsTheConvolutionsAloneAndNotZero) {
+  constexpr uint8_t kPixelBit = 1 << 6;  // of the header's second byte
+  for (const integer::Opcode& opcode : integer::kOpcodes) {
+    integer::Program program;
+    program.buffers = SlotBuffers();
+    program.commands.resize(1);
+    ASSERT_TRUE(integer::MakeBody(opcode.code, program.commands[0].body));
+    std::vector<uint8_t> bytes = *integer::EncodeCommands(program);
+    bytes[1] |= kPixelBit;
+    EXPECT_FALSE(integer::DecodeCommand(bytes, 0).ok()) << opcode.name;
+    ++bytes[2];  // one word more
+    bytes.resize(bytes.size() + 4);
+    EXPECT_FALSE(integer::DecodeCommand(bytes, 0).ok()) << opcode.name;
+    bytes[bytes.size() - 4] = 9;
+    EXPECT_EQ(integer::DecodeCommand(bytes, 0).ok(), opcode.name == "convolve") << opcode.name;
+    bytes[1] |= 0x80;
+    EXPECT_FALSE(integer::DecodeCommand(bytes, 0).ok()) << opcode.name;
+  }
 }
 
 }  // namespace

@@ -144,10 +144,23 @@ class RowLives {
         touch.writes[s] = steps[s].writes.Plus(d.offset_bytes);
       }
     }
+    if (command.sharing.parts > 1) MergeSteps(touches);
     for (const Touch& touch : touches.all) {
       LiveRange& range = ranges_[touch.buffer];
       if (range.empty()) range.first = now;
       range.last = now;
+    }
+  }
+
+  // Cores take the parts of a command side by side, so that nothing is dead before its end.
+  static void MergeSteps(Touches& touches) {
+    for (Touch& touch : touches.all) {
+      ByteRange reads, writes;
+      for (const ByteRange& range : touch.reads) reads = integer::HullOf(reads, range);
+      for (const ByteRange& range : touch.writes) writes = integer::HullOf(writes, range);
+      touch.reads = {reads};
+      touch.writes = {writes};
+      touch.walked = std::nullopt;
     }
   }
 

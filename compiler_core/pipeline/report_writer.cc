@@ -146,6 +146,12 @@ void WriteUse(const CommandFigures& use, JsonWriter& out) {
   WriteLoad(use.load, use.cycles, out);
 }
 
+void WriteCores(const CoreFigures& cores, int64_t cycles, JsonWriter& out) {
+  out.Members("cores_used", cores.used, "phases", cores.phases);
+  if (cores.cycles_on_one_core > 0) out.Member("cycles_on_one_core", cores.cycles_on_one_core);
+  out.Member("cores", CoresJson(cores.busy_cycles, cycles));
+}
+
 void WriteResults(const std::vector<QuantParams>& results, JsonWriter& out) {
   out.Key("results");
   out.BeginArray();
@@ -175,6 +181,11 @@ void WriteNode(const NodeFigures& node, JsonWriter& out) {
   if (node.layer_type.has_value()) out.Member("layer_type", Printable(*node.layer_type));
   if (node.shape.has_value()) out.Member("shape", *node.shape);
   WriteUse(node.use, out);
+  if (node.sharing.has_value()) {
+    out.Members("shared_by", node.sharing->by.empty() ? "one core" : node.sharing->by, "parts",
+                node.sharing->parts, "cores",
+                CoresJson(node.sharing->busy_cycles, node.use.cycles));
+  }
   out.Members("data_bytes", node.data_bytes, "weight_bytes", node.weight_bytes);
   if (node.results.has_value()) WriteResults(*node.results, out);
   if (node.error.has_value()) WriteError(*node.error, out);
@@ -313,6 +324,7 @@ std::string ReportJson(const CompiledUnit& unit, const ReportData& data, const C
   if (MacArrayOf(core) != nullptr) {
     out.Member("utilisation", UtilisationOf(core, data.per_frame.load, data.per_frame.cycles));
   }
+  if (data.cores.has_value()) WriteCores(*data.cores, data.per_frame.cycles, out);
   out.EndObject();
   lists.Write("nodes", data.nodes, [&](const NodeFigures& node) { WriteNode(node, out); });
   lists.Write("weights", data.weights,

@@ -33,6 +33,7 @@ Json CycleModelJson(const CoreSpec& core, absl::string_view npu_unit) {
             {"macs_per_cycle", model.macs_per_cycle},
             {"elements_per_cycle", model.elements_per_cycle},
             {"bytes_per_cycle", model.bytes_per_cycle}};
+  if (CoresOf(core) > 1) json["cores"] = CoresOf(core);
   if (const MacArray* array = MacArrayOf(core); array != nullptr) {
     json["array"] = {{"outputs", array->outputs},
                      {"inputs", array->inputs},
@@ -45,7 +46,19 @@ Json CycleModelJson(const CoreSpec& core, absl::string_view npu_unit) {
 double UtilisationOf(const CoreSpec& core, const CommandLoad& load, int64_t cycles) {
   if (MacArrayOf(core) == nullptr || cycles == 0) return 0;
   return static_cast<double>(load.macs) /
-         (static_cast<double>(cycles) * static_cast<double>(core.cycles->macs_per_cycle));
+         (static_cast<double>(cycles) *
+          static_cast<double>(core.cycles->macs_per_cycle * CoresOf(core)));
+}
+
+Json CoresJson(const std::map<int32_t, int64_t>& busy_cycles, int64_t cycles) {
+  Json list = Json::array();
+  for (const auto& [core, busy] : busy_cycles) {
+    list.push_back({{"core", core},
+                    {"busy_cycles", busy},
+                    {"utilisation",
+                     cycles == 0 ? 0.0 : static_cast<double>(busy) / static_cast<double>(cycles)}});
+  }
+  return list;
 }
 
 Json PortsJson(const std::vector<PortTensor>& inputs, const std::vector<PortTensor>& ports) {

@@ -2,6 +2,7 @@
 #define NPUC_COMPILER_CORE_REPORT_JSON_PARTS_H_
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -29,6 +30,9 @@ void WriteLoad(const CommandLoad& load, int64_t cycles, JsonWriter& out);
 nlohmann::ordered_json CycleModelJson(const CoreSpec& core, absl::string_view npu_unit);
 // The share of the multipliers' cycles in which they work; 0 where the core states no array.
 double UtilisationOf(const CoreSpec& core, const CommandLoad& load, int64_t cycles);
+
+// A core's share of a frame's or a layer's cycles, for each that works on it.
+nlohmann::ordered_json CoresJson(const std::map<int32_t, int64_t>& busy_cycles, int64_t cycles);
 
 // Name and type of each port; of integers scale and zero point; of an output that is fed back, the
 // input. `inputs` are the model's.

@@ -14,6 +14,7 @@ constexpr size_t kHeadBytes = 8 + 4 + 4 + 8 + kMd5Chars;
 // The sum of the counters of a file of kMaxProfileBytes is below 2^63.
 constexpr uint64_t kMaxCounter = (uint64_t{1} << 42) - 1;
 
+constexpr uint32_t kBarrierBit = 1u << 31;
 constexpr int64_t ProfileRecord::*kCounters[] = {&ProfileRecord::cycles,
                                                  &ProfileRecord::aiff_busy_cycles,
                                                  &ProfileRecord::tpc_busy_cycles,
@@ -59,7 +60,7 @@ std::string WriteProfileBuffer(const ProfileBuffer& buffer) {
   md5.resize(kMd5Chars, ' ');
   out += md5;
   for (const ProfileRecord& record : buffer.records) {
-    Append(out, record.core, 4);
+    Append(out, record.core | (record.barrier ? kBarrierBit : 0), 4);
     Append(out, record.offset_bytes, 4);
     for (const auto counter : kCounters) Append(out, static_cast<uint64_t>(record.*counter), 8);
   }
@@ -89,7 +90,9 @@ absl::StatusOr<ProfileBuffer> ReadProfileBuffer(absl::string_view bytes) {
   buffer.commands_md5 = std::string(reader.Text(kMd5Chars));
   buffer.records.resize(static_cast<size_t>(records));
   for (ProfileRecord& record : buffer.records) {
-    record.core = static_cast<uint32_t>(reader.Number(4));
+    const uint32_t core = static_cast<uint32_t>(reader.Number(4));
+    record.core = core & ~kBarrierBit;
+    record.barrier = (core & kBarrierBit) != 0;
     record.offset_bytes = static_cast<uint32_t>(reader.Number(4));
     for (const auto counter : kCounters) {
       const uint64_t value = reader.Number(8);

@@ -18,13 +18,15 @@ namespace npuc {
 //   uint32     bytes of a record, 64
 //   uint64     records
 //   32 bytes   commands_md5 of graph.json: MD5 of the command stream, in hexadecimal digits
-//   records    one for each command in the order of the run: uint32 core, uint32 offset of the
+//   records    one for each command in the order of the run: uint32 core, with bit 31 where the
+//              command waits for all cores at a barrier; uint32 offset of the
 //              command in its stream in bytes; uint64 cycles, busy cycles of the convolution unit
 //              (AIFF), of the general unit (TPC) and of the copies between memory and units (DMA),
 //              bytes read, bytes written, multiply-adds
 
 struct ProfileRecord {
-  uint32_t core = 0;
+  uint32_t core = 0;  // below 2^31
+  bool barrier = false;
   uint32_t offset_bytes = 0;
   int64_t cycles = 0;
   int64_t aiff_busy_cycles = 0;

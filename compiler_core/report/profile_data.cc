@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler_core/base/json_tree.h"
+#include "compiler_core/ir/cmd/load.h"
 
 namespace npuc {
 namespace {
@@ -155,11 +156,12 @@ double Share(int64_t part, int64_t whole) {
 
 // The counters of several commands.
 struct Sums {
-  ProfileRecord counters;
+  ProfileRecord counters;  // cycles: of all cores together
+  PhaseClock clock;
   size_t first_command = SIZE_MAX;
 
-  void Add(const ProfileRecord& record, size_t command) {
-    if (first_command == SIZE_MAX) counters.core = record.core;
+  void Add(const ProfileRecord& record, size_t command, int64_t phase) {
+    clock.Add(phase, static_cast<int32_t>(record.core), record.cycles);
     first_command = std::min(first_command, command);
     counters.cycles += record.cycles;
     for (const Unit& unit : kUnits) counters.*unit.busy += record.*unit.busy;
@@ -169,9 +171,9 @@ struct Sums {
   }
 
   void AddTo(Json& out, int64_t frequency_mhz) const {
-    out[kCycles] = counters.cycles;
+    out[kCycles] = clock.cycles();
     out[kTime] =
-        static_cast<double>(counters.cycles) / (1000.0 * static_cast<double>(frequency_mhz));
+        static_cast<double>(clock.cycles()) / (1000.0 * static_cast<double>(frequency_mhz));
     for (const Unit& unit : kUnits) {
       out[absl::StrCat(unit.name, " Busy Cycles")] = counters.*unit.busy;
       out[absl::StrCat(unit.name, kUtilization)] = Share(counters.*unit.busy, counters.cycles);
@@ -181,6 +183,15 @@ struct Sums {
     out[kOps] = 2 * counters.macs;
   }
 };
+
+// The core that works on a layer; "0,1,2" of several.
+Json CoreIdOf(const Sums& sums) {
+  const std::map<int32_t, int64_t>& busy = sums.clock.busy();
+  if (busy.size() == 1) return busy.begin()->first;
+  return absl::StrJoin(busy, ",", [](std::string* text, const std::pair<int32_t, int64_t>& core) {
+    absl::StrAppend(text, core.first);
+  });
+}
 
 std::string InputShapes(const ProfileGraph& graph, const GraphNode& node) {
   std::vector<std::string> shapes;
@@ -194,10 +205,12 @@ std::string InputShapes(const ProfileGraph& graph, const GraphNode& node) {
 Json Combine(ProfileGraph graph, const ProfileBuffer& buffer) {
   std::vector<Sums> sums(graph.nodes.size());
   Sums all;
+  int64_t phase = 0;
   for (size_t i = 0; i < buffer.records.size(); ++i) {
-    all.Add(buffer.records[i], i);
+    if (buffer.records[i].barrier) ++phase;
+    all.Add(buffer.records[i], i, phase);
     const int64_t node = graph.node_of_command[i];
-    if (node >= 0) sums[static_cast<size_t>(node)].Add(buffer.records[i], i);
+    if (node >= 0) sums[static_cast<size_t>(node)].Add(buffer.records[i], i, phase);
   }
   std::vector<size_t> order;  // the nodes that have commands, by the first of them
   for (size_t i = 0; i < sums.size(); ++i) {
@@ -207,7 +220,7 @@ Json Combine(ProfileGraph graph, const ProfileBuffer& buffer) {
             [&](size_t a, size_t b) { return sums[a].first_command < sums[b].first_command; });
   Json list = Json::array();
   for (const size_t i : order) {
-    Json figures = {{kCore, sums[i].counters.core}, {kLevel, graph.nodes[i].level}};
+    Json figures = {{kCore, CoreIdOf(sums[i])}, {kLevel, graph.nodes[i].level}};
     sums[i].AddTo(figures, graph.frequency_mhz);
     figures[kShapes] = InputShapes(graph, graph.nodes[i]);
     list.push_back({{"name", graph.nodes[i].name}, {"runtime_information", std::move(figures)}});

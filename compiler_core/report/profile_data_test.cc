@@ -75,6 +75,27 @@ TEST(ProfileDataTest, SumsTheCommandsOfEachLayer) {
   EXPECT_EQ(tables[0].rows[0].size(), tables[0].columns.size());
 }
 
+// Two cores share the layer's two commands; the frame is as long as the slowest core of each phase.
+TEST(ProfileDataTest, CoresRunSideBySide) {
+  ProfileBuffer buffer = Buffer();
+  buffer.records[2].core = 1;
+  buffer.records[3].barrier = true;
+  const auto read = ReadProfileBuffer(WriteProfileBuffer(buffer));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->records[2].core, 1u);
+  EXPECT_FALSE(read->records[2].barrier);
+  EXPECT_TRUE(read->records[3].barrier);
+  ProfileProblem problem;
+  const auto data = MakeProfileData(GraphJson(), *read, std::nullopt, problem);
+  ASSERT_TRUE(data.has_value()) << problem.message;
+  const auto& figures = (*data)["profile_data"][0]["runtime_information"];
+  EXPECT_EQ(figures["Core ID"], "0,1");
+  EXPECT_EQ(figures["Cycles"], 300);
+  EXPECT_EQ(figures["AIFF Utilization"], 0.5);
+  EXPECT_EQ((*data)["profile_data"][1]["runtime_information"]["Core ID"], 0);
+  EXPECT_EQ((*data)["summary"]["Cycles"], 300 + 400);
+}
+
 TEST(ProfileDataTest, ABufferIsReadBack) {
   const ProfileBuffer buffer = Buffer();
   const std::string bytes = WriteProfileBuffer(buffer);

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -16,6 +17,7 @@
 #include "compiler_core/emit/integer_codec.h"
 #include "compiler_core/ir/integer/access.h"
 #include "compiler_core/ir/integer/load.h"
+#include "compiler_core/ir/integer/phases.h"
 #include "compiler_core/ir/integer/verify.h"
 #include "compiler_core/ir/integer/weight_code.h"
 #include "compiler_core/sim/integer_kernels.h"
@@ -97,7 +99,7 @@ class IntegerLoader {
  public:
   IntegerLoader(const CompiledModel& model, absl::string_view file_name,
                 const Simulator::Limits& limits)
-      : model_(model), file_name_(file_name), limits_(limits) {}
+      : model_(model), file_name_(file_name), limits_(limits), cores_(CoresOf(model.core)) {}
 
   std::unique_ptr<FrameEngine> Run(Diagnostics& diagnostics) {
     Prepare();
@@ -156,17 +158,54 @@ class IntegerLoader {
         return Report(DiagnosticKind::kCommandStreamInvalid,
                       std::string(decoded.status().message()), kFixOfDamage);
       }
+      TakePhase(offset, *decoded);
       Take(offset, decoded->body, decoded->descending);
       offset += decoded->size_bytes;
       last = decoded->last;
     }
+    EndPhase();
     if (!found_.has_errors() && offset != size) {
       Report(DiagnosticKind::kCommandStreamInvalid,
              absl::StrCat("the stream ends at byte ", offset, " of ", size), kFixOfDamage);
     }
   }
 
+  // Which core runs the command, and in which phase.
+  void TakePhase(int64_t offset, const DecodedCommand& command) {
+    if (command.barrier) {
+      EndPhase();
+      ++phase_;
+      phase_offset_ = offset;
+    }
+    core_ = command.core;
+    std::string problem;
+    if (core_ >= cores_) {
+      problem = absl::StrCat("it is of core ", core_, "; ", model_.core, " has ", cores_);
+    } else if (command.barrier && (cores_ == 1 || offset == 0)) {
+      problem = "it has a barrier, and nothing runs before it or beside it";
+    }
+    if (problem.empty()) return;
+    Report(DiagnosticKind::kCommandNotRunnable,
+           absl::StrCat("command at byte ", offset, " (", NameOf(command.body), "): ", problem),
+           kFixOfDamage);
+  }
+
+  // Checks that the cores can run the phase's commands, which have no problems of their own.
+  void EndPhase() {
+    if (found_.has_errors()) return;
+    std::vector<PhaseCommand> phase;
+    for (size_t i = phase_begin_; i < engine_->tasks.size(); ++i) {
+      phase.push_back({&engine_->tasks[i].body, engine_->infos[i].core});
+    }
+    phase_begin_ = engine_->tasks.size();
+    const std::optional<std::string> problem = PhaseProblem(buffers_, phase);
+    if (!problem.has_value()) return;
+    Report(DiagnosticKind::kCommandNotRunnable,
+           absl::StrCat("phase from byte ", phase_offset_, " on: ", *problem), kFixOfDamage);
+  }
+
   void Take(int64_t offset, const Body& body, bool descending) {
+    if (found_.has_errors()) return;
     const std::vector<std::string> problems = CommandProblems(buffers_, body, descending);
     const std::string where = absl::StrCat("command at byte ", offset, " (", NameOf(body), "): ");
     if (!problems.empty()) {
@@ -257,6 +296,8 @@ class IntegerLoader {
     Simulator::CommandInfo info;
     info.offset_bytes = offset;
     info.kind = std::string(NameOf(body));
+    info.core = core_;
+    info.phase = phase_;
     const CoreSpec* core = FindCore(model_.core);
     info.load = LoadOf(body, core == nullptr ? nullptr : MacArrayOf(*core));
     if (core != nullptr && core->cycles != nullptr) {
@@ -270,12 +311,17 @@ class IntegerLoader {
   const CompiledModel& model_;
   const std::string file_name_;
   const Simulator::Limits& limits_;
+  const int64_t cores_;
   Diagnostics found_;
   std::unique_ptr<Engine> engine_;
   std::map<ConvolveKey, std::shared_ptr<const ConvolveConstants>> convolves_;
   std::vector<Buffer> buffers_;  // one a slot, as decoded operands name them
   int64_t work_ = 0;
   int64_t weight_values_ = 0;
+  int32_t core_ = 0;          // of the command that is being taken
+  int64_t phase_ = 0;         // its number,
+  int64_t phase_offset_ = 0;  // the offset of its first command,
+  size_t phase_begin_ = 0;    // and that one's task
 };
 
 }  // namespace

@@ -94,8 +94,8 @@ class Convolution {
     ForEachRow(int64_t{c_.n} * c_.out_h, descending, [&](int64_t row) {
       const Taps h = TapsH(c_.window, row % c_.out_h, c_.in_h);
       LoadRows(a, row / c_.out_h * c_.in_h, h);
-      int64_t at = row * c_.out_w * c_.out_c;
       for (int64_t ow = 0; ow < c_.out_w; ++ow) {
+        int64_t at = (row * c_.out_w + ow) * PixelElements(c_);
         const Taps w = TapsW(c_.window, ow, c_.in_w);
         for (int64_t o = 0; o < c_.out_c; ++o) {
           const size_t factor = c_.factor_count == 1 ? 0 : static_cast<size_t>(o);

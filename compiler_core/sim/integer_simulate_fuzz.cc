@@ -52,7 +52,7 @@ std::vector<uint8_t> Framed(const uint8_t* data, size_t size) {
 }
 
 void RunModel(const npuc::CompiledModel& model) {
-  const npuc::Disassembly listing = npuc::DisassembleIntegerCommands(model.cmd_content);
+  const npuc::Disassembly listing = npuc::DisassembleIntegerCommands(model.cmd_content, true);
   npuc::Diagnostics diagnostics;
   npuc::Simulator::Limits limits;
   limits.max_work = 1 << 18;

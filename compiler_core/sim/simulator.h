@@ -38,6 +38,8 @@ class Simulator {
     std::string kind;          // "fully_connected", "tensor_vector" ...
     CommandLoad load;
     int64_t cycles = 0;  // estimate; 0 where the model's core has no cycle model
+    int32_t core = 0;    // that runs it
+    int64_t phase = 0;   // of the frame (ir/integer/phases.h)
   };
 
   // Decodes the commands, checks every operand against its slot, so that nothing outside is ever

@@ -98,6 +98,13 @@ const CoreSpec* FindCore(absl::string_view name_or_alias) {
   return nullptr;
 }
 
+int64_t CoresOf(const CoreSpec& core) { return core.integer == nullptr ? 1 : core.integer->cores; }
+
+int64_t CoresOf(absl::string_view name_or_alias) {
+  const CoreSpec* core = FindCore(name_or_alias);
+  return core == nullptr ? 1 : CoresOf(*core);
+}
+
 absl::Span<const OpSupport> OpsOf(const CoreSpec& core, Framework framework) {
   for (const OpList& list : core.op_lists) {
     if (list.framework == framework) return list.ops;

@@ -130,12 +130,12 @@ struct CycleModel {
   int64_t command_cycles;      // to fetch a command and set the unit up
   int64_t macs_per_cycle;      // matrix and convolution commands
   int64_t elements_per_cycle;  // all others
-  int64_t bytes_per_cycle;     // between memory and the units
+  int64_t bytes_per_cycle;     // between memory and the units of a core
 };
 
 // What a core of the integer command set has (INTEGER_ISA.md). Whole numbers > 0.
 struct IntegerLimits {
-  int64_t cores;    // that could run side by side
+  int64_t cores;    // that run commands side by side, 1 to 8
   int64_t engines;  // of each
   int64_t sram_bytes;
   int64_t buffer_alignment_bytes;  // of buffers in data_content
@@ -182,6 +182,10 @@ absl::Span<const CoreSpec* const> AllCores();
 
 // By name or alias, in the case that the documents use; null where unknown.
 const CoreSpec* FindCore(absl::string_view name_or_alias);
+
+// The cores that can run commands side by side: 1 where the name is unknown, too.
+int64_t CoresOf(absl::string_view name_or_alias);
+int64_t CoresOf(const CoreSpec& core);
 
 // The operators that `core` accepts from `framework`; empty where it has no list of that one.
 absl::Span<const OpSupport> OpsOf(const CoreSpec& core, Framework framework);

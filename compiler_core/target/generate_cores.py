@@ -286,6 +286,12 @@ def write_unit_cycles(writer, core, path):
     return writer.array("CycleModel", models)
 
 
+def check_cores(core, path):
+    """A command's header has three bits for its core (INTEGER_ISA.md)."""
+    if "integer" in core and core["integer"]["cores"] > 8:
+        raise Fault(f"{path}: {core['integer']['cores']} cores; a command's header counts 8")
+
+
 def check_array(core, path):
     """An array has as many multipliers as the cycle model says."""
     array = core.get("array")
@@ -346,6 +352,7 @@ def generate(paths):
                   write_unit_cycles(writer, core, shown), op_lists]
         arrays.append(write_numbers(writer, core, shown, "array", "MacArray", ARRAY))
         check_array(core, shown)
+        check_cores(core, shown)
         name = f"kCore{core['name']}"
         writer.lines.append(f"constexpr CoreSpec {name} = {{{', '.join(fields)}}};")
         names.append(f"&{name}")

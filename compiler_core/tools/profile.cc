@@ -27,19 +27,19 @@ absl::StatusOr<CompiledModel> LoadArtifact(const std::string& path, Diagnostics&
   return ReadArtifact(*bytes, path, diagnostics);
 }
 
-Json ProfileJson(const Simulator& simulator, int64_t items) {
+Json ProfileJson(const Simulator& simulator, int64_t items, bool has_cores) {
   struct Sum {
     int64_t commands = 0;
     CommandLoad load;
-    int64_t cycles = 0;
+    PhaseClock clock;
     void Add(const Simulator::CommandInfo& info) {
       ++commands;
       load += info.load;
-      cycles += info.cycles;
+      clock.Add(info.phase, info.core, info.cycles);
     }
     Json ToJson() const {
       Json json = {{"commands", commands}};
-      json.update(LoadJson(load, cycles));
+      json.update(LoadJson(load, clock.cycles()));
       return json;
     }
   };
@@ -50,10 +50,12 @@ Json ProfileJson(const Simulator& simulator, int64_t items) {
     frame.Add(info);
     kinds[info.kind].Add(info);
     Json command = {{"offset", info.offset_bytes}, {"kind", info.kind}};
+    if (has_cores) command.update(Json{{"core", info.core}, {"phase", info.phase}});
     command.update(LoadJson(info.load, info.cycles));
     commands.push_back(std::move(command));
   }
   Json per_frame = frame.ToJson();
+  if (has_cores) per_frame["cores"] = CoresJson(frame.clock.busy(), frame.clock.cycles());
   per_frame["by_kind"] = Json::object();
   for (const auto& [kind, sum] : kinds) per_frame["by_kind"][kind] = sum.ToJson();
   return {{"items", items}, {"per_frame", per_frame}, {"commands", commands}};
@@ -64,8 +66,12 @@ std::string ProfileBytes(const CompiledModel& model, const Simulator& simulator)
   buffer.commands_md5 =
       Md5Hex({reinterpret_cast<const char*>(model.cmd_content.data()), model.cmd_content.size()});
   const CoreSpec* core = FindCore(model.core);
+  int64_t phase = 0;
   for (const Simulator::CommandInfo& info : simulator.commands()) {
     ProfileRecord& record = buffer.records.emplace_back();
+    record.core = static_cast<uint32_t>(info.core);
+    record.barrier = info.phase != phase;
+    phase = info.phase;
     record.offset_bytes = static_cast<uint32_t>(info.offset_bytes);
     record.cycles = info.cycles;
     record.read_bytes = info.load.read_bytes;

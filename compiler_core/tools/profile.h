@@ -15,8 +15,9 @@ namespace npuc {
 // A header or model file, read and decoded. Problems go to `diagnostics`.
 absl::StatusOr<CompiledModel> LoadArtifact(const std::string& path, Diagnostics& diagnostics);
 
-// Counts for each command of one frame, their sum, and their sums by kind.
-nlohmann::ordered_json ProfileJson(const Simulator& simulator, int64_t items);
+// Counts for each command of one frame, their sum, and their sums by kind. has_cores: with the core
+// and the phase of each command, and what each core is busy.
+nlohmann::ordered_json ProfileJson(const Simulator& simulator, int64_t items, bool has_cores);
 
 // The names that Compass's guide gives the files of a profile.
 inline constexpr char kProfileGraphFile[] = "graph.json";

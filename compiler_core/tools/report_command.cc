@@ -43,13 +43,15 @@ Json ArtifactReport(const CompiledModel& model, const Simulator& simulator,
   if (core != nullptr && core->cycles != nullptr) {
     report["cycle_model"] = CycleModelJson(*core, model.npu_unit);
   }
-  report["per_frame"] = ProfileJson(simulator, 0)["per_frame"];
+  const bool has_cores = CoresOf(model.core) > 1;
+  report["per_frame"] = ProfileJson(simulator, 0, has_cores)["per_frame"];
   const std::vector<Simulator::CommandInfo>& commands = simulator.commands();
   Json nodes = Json::array();
   for (size_t i = 0; i < std::min(commands.size(), kMaxReportEntries); ++i) {
     Json node = {{"node", absl::StrFormat("command at byte %06d", commands[i].offset_bytes)},
                  {"operator", commands[i].kind},
                  {"commands", 1}};
+    if (has_cores) node.update(Json{{"core", commands[i].core}, {"phase", commands[i].phase}});
     node.update(LoadJson(commands[i].load, commands[i].cycles));
     nodes.push_back(std::move(node));
   }

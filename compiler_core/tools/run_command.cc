@@ -184,8 +184,8 @@ absl::Status Run(const RunCommandArgs& args, Json& report, Diagnostics& diagnost
   if (absl::EndsWith(args.profile_path, ".bin")) {
     return WriteFileAtomically(args.profile_path, ProfileBytes(model, *simulator));
   }
-  return WriteFileAtomically(args.profile_path,
-                             absl::StrCat(DumpJson(ProfileJson(*simulator, result.items)), "\n"));
+  const auto profile = ProfileJson(*simulator, result.items, CoresOf(model.core) > 1);
+  return WriteFileAtomically(args.profile_path, absl::StrCat(DumpJson(profile), "\n"));
 }
 
 }  // namespace

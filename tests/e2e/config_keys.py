@@ -82,6 +82,7 @@ CONFIG_ROWS = {
     "OPTIMIZE": [("size", {})],
     "SRAM_LIMIT": [(1 << 20, {}), (16, {})],
     "CODE_WEIGHTS": [(False, {})],
+    "CORES": [(2, {})],
     "KEEP_DEAD": [(True, {})],
     "LAYER_ERROR_FRAMES": [(2, {})],
     "STRICT_OPS": [(True, {})],

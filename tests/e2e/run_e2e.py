@@ -32,6 +32,7 @@
                                         row_plans [--nets N] [NAME...],
                                         stripes [--nets N] [--items N] [NAME...],
                                         coded_weights [NAME...],
+                                        cores [--nets N] [NAME...],
                                         first_minute [NAME...], published FOLDER [--update],
                                         caffe [-v] [--update] [NAME...],
                                         darknet [-v] [--update] [NAME...],
@@ -65,8 +66,8 @@ SUITES = ("first_minute", "tf_graphs", "mnist", "vendor_headers", "vendor_frames
           "fake_quant", "metrics", "quantizing", "same_bytes", "threads", "cfg", "bundles",
           "full_disk", "wild", "random_quantized", "config_keys", "overflow",
           "command_line", "constants", "not_finite", "saturation", "calibration_cost",
-          "dead_channels", "row_plans", "stripes", "coded_weights", "published", "caffe",
-          "darknet", "paddle", "mxnet", "boxes", "model_boxes", "detectors", "plugins",
+          "dead_channels", "row_plans", "stripes", "coded_weights", "cores", "published",
+          "caffe", "darknet", "paddle", "mxnet", "boxes", "model_boxes", "detectors", "plugins",
           "addresses", "pictures", "saved_model", "vendor_like", "sounds", "kept_states",
           "torch_states")
 # Where the module cannot be named as the suite.

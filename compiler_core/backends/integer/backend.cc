@@ -18,8 +18,10 @@
 #include "compiler_core/base/status.h"
 #include "compiler_core/ir/integer/access.h"
 #include "compiler_core/ir/integer/load.h"
+#include "compiler_core/ir/integer/phases.h"
 #include "compiler_core/lowering/integer/code_weights.h"
 #include "compiler_core/lowering/integer/lower_integer.h"
+#include "compiler_core/lowering/integer/share_cores.h"
 #include "compiler_core/memplan/plan.h"
 #include "compiler_core/quant/params.h"
 #include "compiler_core/report/json_parts.h"
@@ -58,14 +60,20 @@ void WarnAboutQuality(const ModelMetrics& metrics, const std::string& model_name
 // What the commands of one layer use.
 struct LayerUse {
   CommandFigures figures;
+  PhaseClock clock;
+  integer::Sharing sharing;  // of the command with the most parts
   std::set<int32_t> data_buffers;
   std::map<int64_t, int64_t> weights;  // sizes by offset: what two commands read counts once
 
-  void Add(const integer::Command& command, const integer::Program& program, const CoreSpec& core) {
+  // Command `index` of phase `phase`.
+  void Add(size_t index, int64_t phase, const integer::Program& program, const CoreSpec& core) {
+    const integer::Command& command = program.commands[index];
     const CommandLoad one = integer::LoadOf(command.body, MacArrayOf(core));
     ++figures.commands;
     figures.load += one;
-    figures.cycles += EstimateCycles(*core.cycles, one);
+    clock.Add(phase, command.core, EstimateCycles(*core.cycles, one));
+    figures.cycles = clock.cycles();
+    if (command.sharing.parts > sharing.parts) sharing = command.sharing;
     for (const Access& access : integer::AccessesOf(command.body)) {
       const int32_t id = access.operand.buffer.value();
       const Slot slot = program.buffers[static_cast<size_t>(id)].slot;
@@ -109,7 +117,19 @@ struct IntegerUnit : CompiledUnit {
   IntegerModel quantized;  // of all channels: what metrics compare with
   IntegerModel live;       // without dead channels: what is compiled
   integer::Program program;
+  int64_t cores = 1;               // that share the program
+  int64_t cycles_on_one_core = 0;  // of the same plan; 0 where one core is used
 };
+
+LayerSharing SharingOf(const LayerUse& use) {
+  LayerSharing sharing;
+  for (const auto& [core, cycles] : use.clock.busy()) sharing.busy_cycles[core] = cycles;
+  if (use.sharing.parts > 1) {
+    sharing.by = use.sharing.axis == integer::Sharing::Axis::kRows ? "rows" : "channels";
+    sharing.parts = use.sharing.parts;
+  }
+  return sharing;
+}
 
 std::vector<QuantParams> IntegerUnit::ResultsOf(const Layer& layer) const {
   std::vector<QuantParams> results;
@@ -123,6 +143,7 @@ std::vector<QuantParams> IntegerUnit::ResultsOf(const Layer& layer) const {
 std::vector<NodeFigures> IntegerUnit::NodesOf(const std::map<std::string, LayerUse>& uses) const {
   const auto use_into = [&](const LayerUse& use, NodeFigures& node) {
     node.use = use.figures;
+    if (CoresOf(core) > 1) node.sharing = SharingOf(use);
     node.data_bytes = use.data_bytes(program);
     node.weight_bytes = use.weight_bytes();
   };
@@ -230,12 +251,18 @@ absl::StatusOr<ReportData> IntegerUnit::Describe(const CompileRequest& request, 
   WarnAboutQuality(data.metrics, request.options.model_name, diagnostics);
   LayerUse all;
   std::map<std::string, LayerUse> uses;
-  for (const integer::Command& command : program.commands) {
+  int64_t phase = 0;
+  for (size_t i = 0; i < program.commands.size(); ++i) {
+    const integer::Command& command = program.commands[i];
+    if (command.barrier) ++phase;
     ++data.commands_by_kind[std::string(integer::NameOf(command.body))];
-    all.Add(command, program, core);
-    uses[command.layer].Add(command, program, core);
+    all.Add(i, phase, program, core);
+    uses[command.layer].Add(i, phase, program, core);
   }
   data.per_frame = all.figures;
+  if (CoresOf(core) > 1) {
+    data.cores = CoreFigures{all.clock.busy(), cores, phase + 1, cycles_on_one_core};
+  }
   data.nodes = NodesOf(uses);
   NumberNodes(data);
   data.operators = OperatorsOf(data.nodes);
@@ -243,6 +270,85 @@ absl::StatusOr<ReportData> IntegerUnit::Describe(const CompileRequest& request, 
   data.memory_map = MemoryMapOf(program.buffers, LiveRangesOf(program));
   data.graph = std::move(live.graph);
   return data;
+}
+
+// The parts that featuremap_tiling_param and its kin of QUANT ask for.
+ManualRows ManualRowsOf(const CompileOptions& options, const QuantPlan& plan) {
+  ManualRows manual;
+  if (!options.quant.has_value()) return manual;
+  for (const LayerTiles& tiles : options.quant->featuremap_tiling) {
+    for (size_t i = 0; i < plan.layers.size(); ++i) {
+      if (tiles.ids.Holds(static_cast<int64_t>(i))) {
+        manual.of_layers[plan.layers[i].name] = tiles.rows;
+      }
+    }
+  }
+  manual.of_others = options.quant->featuremap_rows;
+  manual.max_overlap_percent = options.quant->featuremap_overlap_percent;
+  return manual;
+}
+
+int64_t CyclesOf(const integer::Program& program, const CoreSpec& core) {
+  PhaseClock clock;
+  int64_t phase = 0;
+  for (const integer::Command& command : program.commands) {
+    if (command.barrier) ++phase;
+    const CommandLoad load = integer::LoadOf(command.body, MacArrayOf(core));
+    clock.Add(phase, command.core, EstimateCycles(*core.cycles, load));
+  }
+  return clock.cycles();
+}
+
+absl::Status ShareProgram(const CompileOptions& options, const CoreSharing& sharing, int64_t cores,
+                          IntegerUnit& unit) {
+  integer::Program on_one_core = unit.program;
+  if (options.code_weights) RETURN_IF_ERROR(CodeWeights(on_one_core));
+  unit.cycles_on_one_core = CyclesOf(on_one_core, unit.core);
+  unit.cores = cores;
+  RETURN_IF_ERROR(sharing.Share(unit.program));
+  return options.code_weights ? CodeWeights(unit.program) : absl::OkStatus();
+}
+
+// Where the config has a key about it.
+void SayHowCoresShare(const CompileOptions& options, const ManualRows& manual,
+                      const IntegerUnit& unit, Diagnostics& diagnostics) {
+  if (manual.empty() && !options.cores.has_value()) return;
+  std::map<std::string, int64_t> parts;  // by layer, the most of a command
+  for (const integer::Command& command : unit.program.commands) {
+    int64_t& most = parts[command.layer];
+    most = std::max<int64_t>(most, command.sharing.parts);
+  }
+  int64_t shared = 0;
+  int64_t as_asked = 0;
+  std::vector<std::string> others;
+  for (const auto& [layer, count] : parts) {
+    shared += count > 1 ? 1 : 0;
+    const int64_t asked = manual.Of(layer);
+    as_asked += asked > 0 && asked == count ? 1 : 0;
+    if (asked > 1 && asked != count) others.push_back(layer);
+  }
+  std::string message =
+      absl::StrCat(unit.cores, " cores share ", shared, " of ", parts.size(),
+                   " layers: ", CyclesOf(unit.program, unit.core),
+                   " estimated cycles a frame; on one core it takes ", unit.cycles_on_one_core);
+  if (!manual.empty()) {
+    absl::StrAppend(&message, "; ", as_asked,
+                    " have as many parts as featuremap_tiling_param and featuremap_splits_item_y "
+                    "ask for");
+  }
+  if (!others.empty()) {
+    absl::StrAppend(&message, ", and not ", others.size(), ", '", Printable(others.front()),
+                    "' among them, which have fewer rows, rows that too many parts would read "
+                    "again, or a result that lies over rows of their operand");
+  }
+  diagnostics.Add({.kind = DiagnosticKind::kCoresShared,
+                   .message = std::move(message),
+                   .file = options.model_name});
+}
+
+absl::Status CheckPlan(const integer::Program& program, int64_t cores) {
+  RETURN_IF_ERROR(CheckMemoryPlan(program));
+  return integer::VerifyPhases(program, cores);
 }
 
 // Addresses of the user's, for a plan in which a buffer lies apart from all others in use.
@@ -284,14 +390,22 @@ absl::StatusOr<std::unique_ptr<CompiledUnit>> CompileForInteger(const CompileReq
   const IntegerModel& model = unit->live;
   STEP(unit->program, "lower", 0.70,
        LowerInteger(model.graph, model.plan, options.model_name, diagnostics));
-  if (options.code_weights) {
+  // Weights are cut by channels before they are coded, and commands when their buffers have places.
+  const int64_t cores = std::min(options.cores.value_or(CoresOf(core)), CoresOf(core));
+  const ManualRows manual = ManualRowsOf(options, model.plan);
+  const CoreSharing sharing(core, cores, manual);
+  if (cores > 1) {
+    sharing.Choose(unit->program);
+  } else if (options.code_weights) {
     CHECK_STEP("code weights", 0.73, CodeWeights(unit->program));
   }
   MarkStates(model.state_inputs, unit->program);
   STEP(unit->memory, "plan", 0.75, PlanBuffers(options, core, unit->program, diagnostics));
   RETURN_IF_ERROR(stages.End(MoveBuffers(request, *unit, core, diagnostics)));
+  if (cores > 1) CHECK_STEP("share cores", 0.77, ShareProgram(options, sharing, cores, *unit));
   // From here: addresses are final.
-  CHECK_STEP("check plan", 0.80, CheckMemoryPlan(unit->program));
+  if (cores > 1) SayHowCoresShare(options, manual, *unit, diagnostics);
+  CHECK_STEP("check plan", 0.80, CheckPlan(unit->program, cores));
   STEP(unit->model, "emit", 0.85,
        AssembleModel(unit->program, options.model_name, core, diagnostics));
   if (model.quantized_here) unit->opt_template = model.opt_template;

@@ -29,9 +29,15 @@ class BufferPlanner {
       ASSIGN_OR_RETURN(MemoryPlanResult memory, PlanMemory(program_, alignment_bytes_));
       return Checked(std::move(memory), diagnostics);
     }
+    if (IsStriped()) ForgetCores(program_);  // stripes overlap; cores share what then still can be
     unplanned_ = program_;
     ASSIGN_OR_RETURN(MemoryPlanResult memory,
                      PlanInBestOrder(program_, alignment_bytes_, ports_in_data_));
+    if (limit_bytes() > 0 && program_.data_bytes + PortBytes() > limit_bytes() &&
+        ForgetCores(unplanned_)) {
+      program_ = unplanned_;
+      ASSIGN_OR_RETURN(memory, PlanInBestOrder(program_, alignment_bytes_, ports_in_data_));
+    }
     if (options_.optimize == CompileOptions::Optimize::kSize) {
       RETURN_IF_ERROR(PlanStripes(program_, memory));
     }
@@ -41,6 +47,16 @@ class BufferPlanner {
  private:
   bool IsStriped() const { return options_.optimize == CompileOptions::Optimize::kSize; }
   int64_t limit_bytes() const { return options_.sram_limit_bytes.value_or(0); }
+
+  // Lets results lie over rows of operands that cores would share. True where there were any.
+  static bool ForgetCores(integer::Program& program) {
+    bool had_any = false;
+    for (integer::Command& command : program.commands) {
+      had_any = had_any || command.sharing.parts > 1;
+      command.sharing = {};
+    }
+    return had_any;
+  }
 
   // The bytes of structs that lie beside data.
   int64_t PortBytes() const {

@@ -93,4 +93,20 @@ int64_t EstimateCycles(const CycleModel& model, const CommandLoad& load) {
   return model.command_cycles + std::max(units.computing, units.moving);
 }
 
+void PhaseClock::Add(int64_t phase, int32_t core, int64_t cycles) {
+  if (phase != phase_) {
+    ended_ += Slowest();
+    running_.clear();
+    phase_ = phase;
+  }
+  running_[core] += cycles;
+  busy_[core] += cycles;
+}
+
+int64_t PhaseClock::Slowest() const {
+  int64_t most = 0;
+  for (const auto& [core, cycles] : running_) most = std::max(most, cycles);
+  return most;
+}
+
 }  // namespace npuc

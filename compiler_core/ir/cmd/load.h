@@ -2,6 +2,7 @@
 #define NPUC_COMPILER_CORE_IR_CMD_LOAD_H_
 
 #include <cstdint>
+#include <map>
 
 #include "compiler_core/ir/cmd/command.h"
 #include "compiler_core/target/core_spec.h"
@@ -37,6 +38,23 @@ struct UnitCycles {
 UnitCycles EstimateUnits(const CycleModel& model, const CommandLoad& load);
 // Cycles of one command, rounded up; an estimate (target/core_spec.h).
 int64_t EstimateCycles(const CycleModel& model, const CommandLoad& load);
+
+// Adds up the cycles of commands. Those of a core follow each other; cores run side by side within
+// a phase (ir/integer/phases.h), which takes as long as its slowest core. Phases follow each other.
+class PhaseClock {
+ public:
+  void Add(int64_t phase, int32_t core, int64_t cycles);
+  int64_t cycles() const { return ended_ + Slowest(); }
+  // In which each core is busy.
+  const std::map<int32_t, int64_t>& busy() const { return busy_; }
+
+ private:
+  int64_t Slowest() const;
+  int64_t phase_ = 0;
+  int64_t ended_ = 0;                   // of the phases before this one
+  std::map<int32_t, int64_t> running_;  // of this phase, by core
+  std::map<int32_t, int64_t> busy_;
+};
 
 }  // namespace npuc
 

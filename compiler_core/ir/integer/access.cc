@@ -49,6 +49,12 @@ class Accesses {
     Add(role, operand.Plus(low * size), (high - low + 1) * size, writes);
   }
 
+  // Pixels of `channels` elements, `pixel` elements from one to the next.
+  void WritePixels(const Result& result, int64_t pixels, int64_t channels, int64_t pixel) {
+    const int64_t gaps = CappedProduct({pixels - 1, pixel - channels});
+    Write(result, CappedProduct({pixels, channels}) + gaps);
+  }
+
   void Write(const Result& result, int64_t count) {
     Add(OperandRole::kD, result.d, CappedProduct({count, SizeOf(result.type)}), true);
   }
@@ -70,7 +76,7 @@ struct AccessVisitor {
     out.Add(OperandRole::kTable, c.table, kCodeTableBytes);
     out.Add(OperandRole::kBias, c.bias, CappedProduct({c.out_c, BiasBytes(c)}));
     out.Add(OperandRole::kFactors, c.factors, CappedProduct({c.factor_count, kFactorBytes}));
-    out.Write(c.result, CappedProduct({c.n, c.out_h, c.out_w, c.out_c}));
+    out.WritePixels(c.result, CappedProduct({c.n, c.out_h, c.out_w}), c.out_c, PixelElements(c));
   }
   void operator()(const Pool& c) const {
     out.Add(OperandRole::kA, c.a, CappedProduct({c.n, c.in_h, c.in_w, c.c, SizeOf(c.a_type)}));
@@ -132,6 +138,10 @@ int64_t WeightCount(const Convolve& convolve) {
   const int64_t group_c = convolve.groups > 0 ? convolve.in_c / convolve.groups : 0;
   return CappedProduct(
       {convolve.out_c, convolve.window.kernel_h, convolve.window.kernel_w, group_c});
+}
+
+int64_t PixelElements(const Convolve& convolve) {
+  return convolve.d_pixel > 0 ? convolve.d_pixel : convolve.out_c;
 }
 
 int64_t TableEntries(DType operand, int32_t index_bits) {

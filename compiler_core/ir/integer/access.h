@@ -31,6 +31,9 @@ absl::string_view NameOf(const Body& body);  // "convolve" ...
 // Weights of a Convolve; capped at 2^60.
 int64_t WeightCount(const Convolve& convolve);
 
+// Elements from one pixel of a Convolve's result to the next.
+int64_t PixelElements(const Convolve& convolve);
+
 // Entries of a look-up table: 256 for an 8-bit operand, else 2^index_bits + 1.
 int64_t TableEntries(DType operand, int32_t index_bits);
 

@@ -67,6 +67,7 @@ struct Convolve {
   int32_t groups = 1;
   Window window;
   Result result;
+  int32_t d_pixel = 0;  // elements from a pixel of the result to the next one; 0: out_c
   bool operator==(const Convolve&) const = default;
 };
 
@@ -194,10 +195,23 @@ struct Product {
 
 using Body = std::variant<Convolve, Pool, Combine, Move, Fill, Lookup, Softmax, Product>;
 
+// The parts of a command that several cores run (parts.h).
+struct Sharing {
+  enum class Axis : uint8_t { kRows, kChannels };
+  Axis axis = Axis::kRows;
+  int32_t parts = 1;  // 1: one core does all of it
+  bool operator==(const Sharing&) const = default;
+};
+
 struct Command {
   Body body;
   std::string layer;        // that it belongs to; not encoded
   bool descending = false;  // takes its steps (steps.h) from the last to the first
+  int32_t core = 0;         // that runs it
+  bool barrier = false;     // begins when all commands before it have ended (phases.h)
+  // Before cores share the program: how they will share this command, so that the memory plan keeps
+  // its result apart from its operands. Behind that: what it is a part of. Not encoded.
+  Sharing sharing = {};
 };
 
 struct Program {

@@ -10,7 +10,8 @@
 namespace npuc::integer {
 
 // The fields of every command, once: encoder, decoder, printer and checks all walk these. A field
-// is one 32-bit word, in this order; extents and strides are six words each.
+// is one 32-bit word, in this order; extents and strides are six words each. d_pixel of a convolve
+// has its mask bit in the command's header.
 // A visitor has, for a body B or const B:
 //   Place(name, operand)           Type(name, dtype)            Choice(name, enum, count)
 //   Number(name, value, lo, hi)    Walk(name, extents, lo, hi)
@@ -64,6 +65,7 @@ void VisitConvolve(V& v, C& c) {
   v.Number("groups", c.groups, 1, kMaxNumber);
   VisitWindow(v, c.window);
   VisitResult(v, c.result);
+  v.Number("d_pixel", c.d_pixel, 0, kMaxNumber);
 }
 
 template <typename V, typename C>

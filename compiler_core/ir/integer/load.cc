@@ -50,6 +50,11 @@ CommandLoad LoadOf(const Body& body, const MacArray* array) {
   for (const Access& access : AccessesOf(body)) {
     (access.writes ? load.written_bytes : load.read_bytes) += access.size_bytes;
   }
+  // A part of the channels stores nothing between its pixels.
+  if (const auto* c = std::get_if<Convolve>(&body); c != nullptr && c->d_pixel > 0) {
+    load.written_bytes =
+        CappedProduct({c->n, c->out_h, c->out_w, c->out_c, SizeOf(c->result.type)});
+  }
   return load;
 }
 

@@ -1,6 +1,7 @@
 #include "compiler_core/ir/integer/load.h"
 
 #include <algorithm>
+#include <map>
 #include <random>
 
 #include "gtest/gtest.h"
@@ -73,6 +74,30 @@ TEST(ArrayCycles, CountsTheStatedLoop) {
     ASSERT_EQ(ArrayCycles(c, kArray), cycles) << round;
     ASSERT_GE(cycles * 128, LoadOf(c, nullptr).macs) << round;
   }
+}
+
+// A part of the channels stores these alone, though it reaches over the others.
+TEST(LoadOf, CountsNoBytesBetweenPixels) {
+  Convolve c;
+  c.a = c.result.d = {BufferId(0), 0};
+  c.out_w = 10;
+  c.out_c = 3;
+  const CommandLoad whole = LoadOf(c, nullptr);
+  c.d_pixel = 8;
+  EXPECT_EQ(LoadOf(c, nullptr), whole);
+  EXPECT_EQ(whole.written_bytes, 30);
+}
+
+TEST(PhaseClock, WaitsForTheSlowestCoreOfEachPhase) {
+  PhaseClock clock;
+  clock.Add(0, 0, 10);
+  clock.Add(0, 1, 30);
+  clock.Add(0, 0, 5);
+  EXPECT_EQ(clock.cycles(), 30);
+  clock.Add(1, 2, 7);
+  clock.Add(1, 1, 3);
+  EXPECT_EQ(clock.cycles(), 37);
+  EXPECT_EQ(clock.busy(), (std::map<int32_t, int64_t>{{0, 15}, {1, 33}, {2, 7}}));
 }
 
 TEST(ArrayCycles, OfProducts) {

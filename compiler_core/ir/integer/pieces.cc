@@ -3,15 +3,10 @@
 #include <algorithm>
 #include <variant>
 
+#include "compiler_core/ir/integer/access.h"
+
 namespace npuc::integer {
 namespace {
-
-// The outermost axis with several places; the last one where none has.
-int CutAxis(const Extents& extents) {
-  int axis = 0;
-  while (axis < kMaxExtents - 1 && extents[axis] == 1) ++axis;
-  return axis;
-}
 
 // Elements of one place of an axis, where a result's elements follow each other without gaps; null
 // where they do not.
@@ -38,7 +33,9 @@ struct UnitsVisitor {
     return Units{c.extents[axis], *elements * SizeOf(c.result.type)};
   }
 
-  std::optional<Units> operator()(const Convolve& c) const { return OfRows(c, c.out_c); }
+  std::optional<Units> operator()(const Convolve& c) const {
+    return c.d_pixel > 0 ? std::nullopt : OfRows(c, c.out_c);
+  }
   std::optional<Units> operator()(const Pool& c) const { return OfRows(c, c.c); }
   std::optional<Units> operator()(const Combine& c) const { return OfWalk(c); }
   std::optional<Units> operator()(const Move& c) const { return OfWalk(c); }
@@ -77,7 +74,9 @@ struct PieceVisitor {
     at.offset_bytes += places * strides[axis] * SizeOf(type);
   }
 
-  std::optional<Body> operator()(const Convolve& c) const { return OfRows(c, c.in_c, c.out_c); }
+  std::optional<Body> operator()(const Convolve& c) const {
+    return OfRows(c, c.in_c, PixelElements(c));
+  }
   std::optional<Body> operator()(const Pool& c) const { return OfRows(c, c.c, c.c); }
   std::optional<Body> operator()(Combine c) const {
     const int axis = CutAxis(c.extents);
@@ -107,6 +106,12 @@ struct PieceVisitor {
 };
 
 }  // namespace
+
+int CutAxis(const Extents& extents) {
+  int axis = 0;
+  while (axis < kMaxExtents - 1 && extents[axis] == 1) ++axis;
+  return axis;
+}
 
 std::optional<Units> UnitsOf(const Body& body) { return std::visit(UnitsVisitor{}, body); }
 

@@ -12,6 +12,10 @@ namespace npuc::integer {
 // same bits. A convolve or pool of one image is cut between rows of its result; a combine, a move
 // or a lookup between places of its outermost extent that has several.
 
+// The axis of a walk that is cut: the outermost one with several places; the last one where none
+// has.
+int CutAxis(const Extents& extents);
+
 // The units that a command's result is cut into. Unit u is bytes [u, u + 1) * unit_bytes from the
 // result's place, and stores all of them.
 struct Units {

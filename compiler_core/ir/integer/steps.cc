@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "compiler_core/base/rounding.h"
+#include "compiler_core/ir/integer/access.h"
 
 namespace npuc::integer {
 namespace {
@@ -119,8 +120,12 @@ std::vector<Step> DenseSteps(int64_t count, DType a, DType d) {
 
 struct StepsVisitor {
   std::vector<Step> operator()(const Convolve& c) const {
-    return WindowSteps(c.window, c.n, c.in_h, int64_t{c.in_w} * c.in_c * SizeOf(c.a_type), c.out_h,
-                       int64_t{c.out_w} * c.out_c * SizeOf(c.result.type));
+    const int64_t size = SizeOf(c.result.type);
+    std::vector<Step> steps =
+        WindowSteps(c.window, c.n, c.in_h, int64_t{c.in_w} * c.in_c * SizeOf(c.a_type), c.out_h,
+                    c.out_w * PixelElements(c) * size);
+    for (Step& step : steps) step.writes.end -= (PixelElements(c) - c.out_c) * size;
+    return steps;
   }
   std::vector<Step> operator()(const Pool& c) const {
     return WindowSteps(c.window, c.n, c.in_h, int64_t{c.in_w} * c.c * SizeOf(c.a_type), c.out_h,

@@ -91,6 +91,11 @@ std::string PrintCommand(const Body& body,
   return out;
 }
 
+std::string PrintHeader(bool descending, int32_t core, bool barrier, bool has_cores) {
+  return absl::StrCat(descending ? " descending" : "",
+                      has_cores ? absl::StrCat(" core=", core) : "", barrier ? " barrier" : "");
+}
+
 std::string PrintProgram(const Program& program) {
   std::string out = absl::StrCat("program {\n  data ", program.data_bytes, "\n  weights ",
                                  program.weights.size(), " bytes\n");
@@ -108,10 +113,12 @@ std::string PrintProgram(const Program& program) {
   const auto operand_text = [](const Operand& operand) {
     return absl::StrFormat("%%%d+0x%x", operand.buffer.value(), operand.offset_bytes);
   };
+  const bool has_cores = std::any_of(program.commands.begin(), program.commands.end(),
+                                     [](const Command& command) { return command.core > 0; });
   for (const Command& command : program.commands) {
     absl::StrAppend(&out, "  ", PrintCommand(command.body, operand_text),
-                    command.descending ? " descending" : "", "  # ", Printable(command.layer),
-                    "\n");
+                    PrintHeader(command.descending, command.core, command.barrier, has_cores),
+                    "  # ", Printable(command.layer), "\n");
   }
   absl::StrAppend(&out, "}\n");
   return out;

@@ -14,6 +14,10 @@ namespace npuc::integer {
 std::string PrintCommand(const Body& body,
                          const std::function<std::string(const Operand&)>& operand_text);
 
+// The rest of a command's header as text, each word with a space before it; the core
+// where there are several: " descending core=1 barrier".
+std::string PrintHeader(bool descending, int32_t core, bool barrier, bool has_cores);
+
 // A whole program for people and tests: buffers, ports, then a command a line with its layer.
 std::string PrintProgram(const Program& program);
 

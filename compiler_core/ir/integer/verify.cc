@@ -60,6 +60,7 @@ class Checker {
     Require(c.coded_bytes == 0 || c.weight_type == DType::kInt8, "coded weights are i8");
     Require(c.in_c % c.groups == 0 && c.out_c % c.groups == 0, "groups must divide in_c and out_c");
     Require(c.factor_count == 1 || c.factor_count == c.out_c, "factor_count is 1 or out_c");
+    Require(c.d_pixel == 0 || c.d_pixel > c.out_c, "d_pixel is 0 or above out_c");
   }
   void operator()(const Pool& c) {
     Need({{"a", c.a}});

@@ -1,6 +1,14 @@
 // What a report says, in the figures that the page leads with. Each is one of report.json's, or a
 // sum, quotient or extreme of such.
 
+/** The cores that work side by side on a row of the report: one where it is a command.
+ *  @param {any} report @param {any} [row] */
+export const coresOf = (report, row) => row?.core === undefined ? report.cycle_model?.cores ?? 1 : 1;
+
+/** "0, 1, 2": the cores that work on a row; undefined where the target has one.
+ *  @param {any} row */
+const coresText = (row) => row.core === undefined ? row.cores?.map((/** @type {any} */ one) => one.core).join(', ') : String(row.core);
+
 /** One entry per layer, with what other lists of the report say of it.
  *  @param {any} report */
 export function layersOf(report) {
@@ -14,7 +22,8 @@ export function layersOf(report) {
   return (report.nodes ?? []).map((/** @type {any} */ node, /** @type {number} */ index) => ({
     ...node,
     index,
-    utilisation: model && node.cycles > 0 ? node.macs / (node.cycles * model.macs_per_cycle) : undefined,
+    utilisation: model && node.cycles > 0 ? node.macs / (node.cycles * model.macs_per_cycle * coresOf(report, node)) : undefined,
+    cores_text: coresText(node),
     share: report.per_frame?.cycles ? node.cycles / report.per_frame.cycles : undefined,
     weight_error: weightError.get(node.node),
     bits: node.results?.[0]?.bits ?? weightBits.get(node.node),
@@ -46,6 +55,8 @@ export function factsOf(report) {
     ramLimit: Number(report.limits?.sram_bytes ?? 0),
     flash: sum('cmd_content', 'weight_content', 'ops_content'),
     cycles: report.cycle_model ? report.per_frame?.cycles : undefined,
+    cores: report.per_frame?.cores ?? [],
+    cyclesOnOneCore: report.per_frame?.cycles_on_one_core,
     macs: report.per_frame?.macs,
     commands: report.per_frame?.commands,
     arena: report.memory_plan?.arena_bytes,

@@ -18,6 +18,8 @@ function layerColumns(report, rows) {
     columns.push(figure('cycles (est.)', 'cycles', { sums: true }), figure('share', 'share', { show: percent, sums: true }),
       figure('utilisation', 'utilisation', { show: percent, title: 'multiply-adds of what the multipliers could do in these cycles' }));
   }
+  if (has('cores_text')) columns.push({ name: 'cores', text: true, whole: true, value: (row) => row.cores_text ?? '' });
+  if (has('shared_by')) columns.push({ name: 'shared by', text: true, whole: true, value: (row) => row.shared_by === 'one core' ? 'one core' : `${row.shared_by}, ${row.parts} parts` });
   columns.push(figure('commands', 'commands', { sums: true }), figure('multiply-adds', 'macs', { sums: true }),
     figure('elements', 'elements', { sums: true, hidden: true }), figure('read, bytes', 'read_bytes', { sums: true, hidden: true }),
     figure('written, bytes', 'written_bytes', { sums: true, hidden: true }));

@@ -14,7 +14,8 @@ function ports(report) {
   const model = report.cycle_model;
   if (model) {
     box.append(h('p', { class: 'soft' }, `Cycles are an estimate, not measured on silicon: for each command ${model.command_cycles} plus the larger of computing ` +
-      `(${model.macs_per_cycle} multiply-adds or ${model.elements_per_cycle} elements a cycle) and moving (${model.bytes_per_cycle} bytes a cycle).`));
+      `(${model.macs_per_cycle} multiply-adds or ${model.elements_per_cycle} elements a cycle) and moving (${model.bytes_per_cycle} bytes a cycle).` +
+      (model.cores ? ` ${model.cores} cores work side by side from barrier to barrier, as long as the slowest of them; each has a port to the memory.` : '')));
   }
   return box;
 }

@@ -1,6 +1,6 @@
 // The verdict on a compile: does it fit, how long does it take, how good is it, what is worst.
 import { bytes, h, number, percent, svg } from './dom.js';
-import { factsOf } from './facts.js';
+import { coresOf, factsOf } from './facts.js';
 
 const ASSUMED_KEY = 'npuc-assumed';
 const POOR_SQNR_DB = 20;
@@ -117,8 +117,10 @@ export function drawResult(report, selection) {
     tile('core', facts.core, facts.unit), facts.framework ? tile('framework', facts.framework, '') : null,
     facts.cycles === undefined ? null : tile('cycles a frame', number(facts.cycles), 'an estimate'),
     facts.cycles ? assumed.clock : null,
+    facts.cores.length === 0 ? null : tile('cores busy', facts.cores.map((/** @type {any} */ one) => percent(one.utilisation)).join(', '),
+      facts.cyclesOnOneCore ? `${number(facts.cyclesOnOneCore)} cycles on one core` : ''),
     facts.arena === undefined ? null : tile('peak memory', bytes(facts.arena), `at least ${bytes(facts.bound)} in any order of addresses`),
-    tile('multiply-adds', number(facts.macs), model && facts.cycles ? `${percent(facts.macs / (facts.cycles * model.macs_per_cycle))} of the multipliers` : ''),
+    tile('multiply-adds', number(facts.macs), model && facts.cycles ? `${percent(facts.macs / (facts.cycles * model.macs_per_cycle * coresOf(report)))} of the multipliers` : ''),
     tile('commands', number(facts.commands), ''));
   const whole = facts.ram + facts.flash;
   return h('div', { class: 'r-result' },

@@ -1,5 +1,6 @@
 // The roofline: what each layer computes in a cycle, against what the core could.
 import { h, number, svg } from './dom.js';
+import { coresOf } from './facts.js';
 
 const PLOT_WIDTH = 900;
 const PLOT_HEIGHT = 380;
@@ -52,16 +53,18 @@ export function drawRoofline(report, selection) {
   const model = report.cycle_model;
   const points = report.nodes.filter((/** @type {any} */ row) => row.cycles > 0 && row.macs > 0)
     .map((/** @type {any} */ row) => ({ row, x: row.macs / Math.max(1, row.read_bytes + row.written_bytes), y: row.macs / row.cycles }));
-  const peak = model.macs_per_cycle;
-  const ridge = peak / model.bytes_per_cycle;
+  const cores = coresOf(report, points[0]?.row);
+  const peak = model.macs_per_cycle * cores;
+  const port = model.bytes_per_cycle * cores;
+  const ridge = peak / port;
   const xs = decades([...points.map((/** @type {any} */ p) => p.x), ridge / 2, ridge * 2]);
   const ys = decades([...points.map((/** @type {any} */ p) => p.y), peak]);
   const x = logScale(xs, PLOT_LEFT, PLOT_WIDTH - 10);
   const y = logScale(ys, PLOT_HEIGHT - PLOT_BOTTOM, PLOT_TOP);
   const picture = svg('svg', { viewBox: `0 0 ${PLOT_WIDTH} ${PLOT_HEIGHT}`, width: '100%', role: 'group', 'aria-label': 'Roofline of the layers that multiply' });
   grid(picture, xs, ys, x, y);
-  const start = Math.max(10 ** xs[0], 10 ** ys[0] / model.bytes_per_cycle);
-  picture.append(svg('path', { class: 'r-roof', d: `M${x(start)},${y(Math.min(peak, start * model.bytes_per_cycle))}L${x(ridge)},${y(peak)}L${x(10 ** xs[1])},${y(peak)}` }));
+  const start = Math.max(10 ** xs[0], 10 ** ys[0] / port);
+  picture.append(svg('path', { class: 'r-roof', d: `M${x(start)},${y(Math.min(peak, start * port))}L${x(ridge)},${y(peak)}L${x(10 ** xs[1])},${y(peak)}` }));
   const named = pointsToName(points, x, y);
   const most = Math.max(...points.map((/** @type {any} */ p) => p.row.cycles));
   const dots = new Map();
@@ -78,6 +81,6 @@ export function drawRoofline(report, selection) {
     picture.append(svg('text', { class: 'r-name', x: x(point.x) + (left ? -12 : 12), y: y(point.y) + 4, 'text-anchor': left ? 'end' : 'start' }, name));
   }
   selection.listen((name) => { for (const [of, dot] of dots) dot.classList.toggle('r-on', of === name); });
-  return h('div', {}, h('p', {}, `The roof: ${peak} multiply-adds and ${model.bytes_per_cycle} bytes a cycle. A layer far below it waits for its commands. ` +
+  return h('div', {}, h('p', {}, `The roof: ${peak} multiply-adds and ${port} bytes a cycle. A layer far below it waits for its commands. ` +
     `Larger dots take more cycles; some that take most are named.`), h('div', { class: 'r-frame r-plot' }, picture));
 }
