@@ -10,13 +10,15 @@
 #include "compiler_core/emit/integer_codec.h"
 #include "compiler_core/ir/integer/fields.h"
 #include "compiler_core/sim/simulator.h"
+#include "compiler_core/target/core_spec.h"
 
 namespace {
 
 // A stream of well-formed framing, whose opcodes and fields the input says: most fields are small
 // numbers, so that a search need not find the ranges first. A choice byte, then a byte a word; 0
-// leaves the word at its usual value.
-std::vector<uint8_t> Framed(const uint8_t* data, size_t size) {
+// leaves the word at its usual value. has_cores: bits 3 to 5 of the choice byte are a core and a
+// barrier, and with bit 6 a convolve has a byte for d_pixel behind its words.
+std::vector<uint8_t> Framed(const uint8_t* data, size_t size, bool has_cores) {
   constexpr uint8_t kWords[] = {32, 26, 39, 28, 6, 10, 17, 31};
   std::vector<uint8_t> stream;
   bool last = false;
@@ -42,9 +44,15 @@ std::vector<uint8_t> Framed(const uint8_t* data, size_t size) {
       words.insert(words.end(), {static_cast<uint8_t>(place ? (value & 15) * 4 : value), high, high,
                                  place ? kSlots[value >> 4 & 3] : high});
     }
-    stream.insert(stream.end(),
-                  {npuc::integer::kOpcodes[kind].code, static_cast<uint8_t>(last ? 1 : 0),
-                   static_cast<uint8_t>((masks.size() + words.size()) / 4), 0});
+    uint8_t flags = last ? 1 : 0;
+    if (has_cores) flags = static_cast<uint8_t>(flags | (choice & 0x18) >> 1 | (choice & 0x20));
+    if (has_cores && kind == 0 && (choice & 0x40) != 0 && size > 0 && *data != 0) {
+      flags |= 0x40;
+      words.insert(words.end(), {*data++, 0, 0, 0});
+      --size;
+    }
+    stream.insert(stream.end(), {npuc::integer::kOpcodes[kind].code, flags,
+                                 static_cast<uint8_t>((masks.size() + words.size()) / 4), 0});
     stream.insert(stream.end(), masks.begin(), masks.end());
     stream.insert(stream.end(), words.begin(), words.end());
   }
@@ -85,7 +93,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   model.weight_content.assign(commands + command_bytes, data + size);
   model.cmd_content.assign(commands, commands + command_bytes);
   RunModel(model);
-  model.cmd_content = Framed(commands, command_bytes);
-  RunModel(model);
+  for (const char* core : {"X2_1204", "X2_1204MP3"}) {
+    model.core = core;
+    model.cmd_content = Framed(commands, command_bytes, npuc::CoresOf(core) > 1);
+    RunModel(model);
+  }
   return 0;
 }
