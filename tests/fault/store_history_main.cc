@@ -6,8 +6,8 @@
 //   I KEY FROM TAG BEGIN         a change of KEY from version FROM to the next was sent, as TAG
 //   C KEY TAG END ok|no|unknown  its answer
 //   R KEY VERSION TAG BEGIN END  KEY was read; version 0 is that it is not there, its tag "-"
-// KEY is a job or a request id. Versions of a job are its revisions; version 1 of a request id is the
-// job that it made.
+// KEY is a job or a request id. Versions of a job are its revisions; version 1 of a request id is
+// the job that it made.
 #include <fcntl.h>
 #include <unistd.h>
 
