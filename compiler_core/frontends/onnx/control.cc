@@ -208,6 +208,15 @@ bool GraphImport::HasCounts(const NodeView& node, const GraphView& graph, size_t
   return false;
 }
 
+// True: none of the values, which are to be stacked, is a sequence; else that is reported.
+bool GraphImport::AreTensors(const NodeView& node, absl::Span<const ValueRef> values) {
+  if (std::none_of(values.begin(), values.end(), &IsSequence)) return true;
+  AddError(DiagnosticKind::kUnsupportedOperatorMode, node,
+           "the graph gives a sequence of tensors in the place of a tensor for each turn",
+           "take one tensor of it by SequenceAt, or all by ConcatFromSequence");
+  return false;
+}
+
 GraphImport::Results GraphImport::RunGraph(const NodeView& node, const GraphView& graph,
                                            absl::Span<const ValueRef> inputs) {
   if (!shared_.unroller.TakeOperators(node.source(), graph.node_count() + 1)) return std::nullopt;
@@ -313,6 +322,7 @@ GraphImport::Results GraphImport::ImportLoop(const NodeView& node,
     inputs.insert(inputs.end(), values.begin(), values.end());
     const Results results = RunGraph(node, *body, inputs);
     if (!results.has_value()) return false;
+    if (!AreTensors(node, absl::MakeSpan(*results).subspan(1 + states))) return false;
     condition = (*results)[0];
     for (size_t i = 0; i < states; ++i) values[i] = (*results)[1 + i];
     for (size_t i = 0; i < stacks.size(); ++i) {
@@ -344,6 +354,7 @@ GraphImport::Results GraphImport::ImportScan(const NodeView& node,
       inputs.push_back(elements[static_cast<size_t>(turn)]);
     const Results results = RunGraph(node, *body, inputs);
     if (!results.has_value()) return false;
+    if (!AreTensors(node, *results)) return false;
     const auto behind_states = results->begin() + static_cast<ptrdiff_t>(values.size());
     values.assign(results->begin(), behind_states);
     for (size_t i = 0; i < scan->stacks.size(); ++i) {

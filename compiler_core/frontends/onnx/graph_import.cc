@@ -11,10 +11,11 @@
 namespace npuc::onnx {
 
 frontend::RuleTable<ImportRule> AllRules() {
-  return {BasicRules(),  ElementwiseRules(), ActivationRules(), LinearRules(),    ConvRules(),
-          PoolRules(),   NormRules(),        ShapeRules(),      GatherRules(),    ReduceRules(),
-          ResizeRules(), RecurrentRules(),   LossRules(),       QuantizedRules(), MicrosoftRules(),
-          QonnxRules(),  MlRules(),          TreeRules(),       SvmRules(),       SignalRules()};
+  return {BasicRules(),   ElementwiseRules(), ActivationRules(), LinearRules(),    ConvRules(),
+          PoolRules(),    NormRules(),        ShapeRules(),      GatherRules(),    ReduceRules(),
+          ResizeRules(),  RecurrentRules(),   LossRules(),       QuantizedRules(), MicrosoftRules(),
+          QonnxRules(),   MlRules(),          TreeRules(),       SvmRules(),       SignalRules(),
+          SequenceRules()};
 }
 
 GraphImport::GraphImport(FileImport* shared, const GraphView& graph, GraphImport* around,
@@ -222,6 +223,12 @@ void GraphImport::ReportNoRule(const NodeView& node) {
   AddError(DiagnosticKind::kUnsupportedOperator, node, std::move(message), CutAdvice(node));
 }
 
+bool GraphImport::TakesSequences(const NodeView& node) const {
+  if (const ImportRule* const rule = RuleOf(shared_, node)) return rule->takes_sequences;
+  // Graphs of the file pass them on.
+  return node.op() == "Loop" || shared_.file.FunctionOf(node) != nullptr;
+}
+
 std::optional<std::vector<ValueRef>> GraphImport::Operands(const NodeView& node) {
   std::vector<ValueRef> operands;
   bool is_complete = true;
@@ -232,6 +239,13 @@ std::optional<std::vector<ValueRef>> GraphImport::Operands(const NodeView& node)
       continue;
     }
     operands.push_back(ValueOf(name, node.source()));
+    if (IsSequence(operands.back()) && !TakesSequences(node)) {
+      AddError(DiagnosticKind::kOperandMismatch, node,
+               absl::StrCat("operand ", i, ", '", Printable(name),
+                            "', is a sequence of tensors; the operator takes a tensor"),
+               "take one tensor of it by SequenceAt, or all by ConcatFromSequence");
+      operands.back() = nullptr;
+    }
     is_complete = is_complete && operands.back() != nullptr;
   }
   if (!is_complete) return std::nullopt;

@@ -91,6 +91,7 @@ class GraphImport {
   void ReportCycle(absl::Span<const frontend::OrderingStep> waiting, int node);
   ValueRef InitializerValue(absl::string_view name, const fe::onnx::TensorProto& tensor,
                             const NodeSource& consumer);
+  bool TakesSequences(const NodeView& node) const;
   // The values of a node's operands, null where one is left out; nullopt where one failed.
   std::optional<std::vector<ValueRef>> Operands(const NodeView& node);
   void SetResults(const NodeView& node, absl::Span<const ValueRef> values);
@@ -106,6 +107,7 @@ class GraphImport {
   Results ImportCall(const NodeView& node, const GraphView& function,
                      const std::vector<ValueRef>& operands);
   int Decided(const NodeView& node, absl::string_view what, const ValueRef& value);
+  bool AreTensors(const NodeView& node, absl::Span<const ValueRef> values);
   // One run of a graph of a node on the values of its inputs.
   Results RunGraph(const NodeView& node, const GraphView& graph, absl::Span<const ValueRef> inputs);
   const GraphView* GraphOf(const NodeView& node, absl::string_view attribute);

@@ -272,6 +272,12 @@ void Importer::AddOutputs() {
       }
       continue;
     }
+    if (IsSequence(value)) {
+      AddError(DiagnosticKind::kUnsupportedOperatorMode, value->source,
+               absl::StrCat("output '", Printable(output.name), "' is a sequence of tensors"),
+               "name tensors of it in OUTPUT_OPS");
+      continue;
+    }
     value = frontend::WrittenAsFloat(std::move(value));
     if (value->constant.has_value() && !value->id.valid()) {  // NaN, too, may be an output
       value->id = state_.builder.Const(*value->constant, value->source);

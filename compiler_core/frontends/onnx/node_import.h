@@ -76,7 +76,11 @@ class NodeImporter : public frontend::AttributeNode<NodeView> {
 struct ImportRule {
   absl::string_view op;
   absl::Status (*import)(NodeImporter& node);
+  bool takes_sequences = false;
 };
+
+// True: a sequence of tensors, which has no type and no place in the graph.
+bool IsSequence(const ValueRef& value);
 
 // Runs the rule of one of ONNX's own operators of convolutions, products, pooling and activations
 // on other operands, under this node's name and attributes, by the text of an operator set (the
@@ -104,6 +108,7 @@ absl::Span<const ImportRule> QuantizedRules();
 absl::Span<const ImportRule> MicrosoftRules();
 absl::Span<const ImportRule> QonnxRules();
 absl::Span<const ImportRule> SignalRules();
+absl::Span<const ImportRule> SequenceRules();
 
 }  // namespace npuc::onnx
 
