@@ -51,7 +51,8 @@ class Postgres:
         if mounted.returncode != 0:
             return False
         # Logs and rows that are no more leave room.
-        self._settings = ("-c", f"max_wal_size={disk_mib // 8}MB", "-c", "autovacuum_naptime=5s")
+        self._settings = ("-c", f"max_wal_size={disk_mib // 8}MB", "-c", "autovacuum_naptime=2s",
+                          "-c", "autovacuum_vacuum_cost_delay=0")
         return True
 
     def fill_disk(self):

@@ -26,7 +26,7 @@ import postgres  # noqa: E402
 TTL_SECONDS = 2
 NODES = ("a", "b", "c")
 NO_NODE = -1  # of a fault that is PostgreSQL's
-DISK_MIB = 4096  # for PostgreSQL, of memory
+DISK_MIB = 2048  # for PostgreSQL, of memory
 DATABASE = "chaos"
 
 
