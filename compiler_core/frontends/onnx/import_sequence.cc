@@ -40,13 +40,15 @@ absl::StatusOr<std::vector<ValueRef>> ItemsOf(const NodeImporter& node) {
   return static_cast<const Sequence&>(*node.input(0)->facts).items;
 }
 
-// Operand i, counted from the end where it is negative: 0..size-1. `fallback` where it is left out.
-absl::StatusOr<int64_t> PositionAt(NodeImporter& node, int i, int64_t size, int64_t fallback) {
+// Operand i, counted from the end of `size` tensors where it is negative: 0..last. `fallback` where
+// it is left out.
+absl::StatusOr<int64_t> PositionAt(NodeImporter& node, int i, int64_t size, int64_t last,
+                                   int64_t fallback) {
   if (!node.has(i)) return fallback;
   ASSIGN_OR_RETURN(const auto numbers, node.IntsAt(i, ""));
-  const int64_t stated = numbers.has_value() && numbers->size() == 1 ? numbers->front() : size;
+  const int64_t stated = numbers.has_value() && numbers->size() == 1 ? numbers->front() : last + 1;
   const int64_t position = stated < 0 ? stated + size : stated;
-  if (position >= 0 && position < size) return position;
+  if (position >= 0 && position <= last) return position;
   return absl::InvalidArgumentError(
       absl::StrCat("position ", stated, " is not one of the ", size, " of the sequence"));
 }
@@ -72,7 +74,7 @@ absl::Status ImportSequenceInsert(NodeImporter& node) {
   ASSIGN_OR_RETURN(std::vector<ValueRef> items, ItemsOf(node));
   if (IsSequence(node.input(1))) return absl::InvalidArgumentError("operand 1 must be a tensor");
   const auto size = static_cast<int64_t>(items.size());
-  ASSIGN_OR_RETURN(const int64_t position, PositionAt(node, 2, size + 1, size));
+  ASSIGN_OR_RETURN(const int64_t position, PositionAt(node, 2, size, size, size));
   items.insert(items.begin() + position, node.input(1));
   return SetSequence(node, std::move(items));
 }
@@ -82,7 +84,7 @@ absl::Status ImportSequenceErase(NodeImporter& node) {
   ASSIGN_OR_RETURN(std::vector<ValueRef> items, ItemsOf(node));
   const auto size = static_cast<int64_t>(items.size());
   if (size == 0) return absl::InvalidArgumentError("the sequence is empty");
-  ASSIGN_OR_RETURN(const int64_t position, PositionAt(node, 1, size, size - 1));
+  ASSIGN_OR_RETURN(const int64_t position, PositionAt(node, 1, size, size - 1, size - 1));
   items.erase(items.begin() + position);
   return SetSequence(node, std::move(items));
 }
@@ -90,8 +92,8 @@ absl::Status ImportSequenceErase(NodeImporter& node) {
 absl::Status ImportSequenceAt(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(2, 2));
   ASSIGN_OR_RETURN(const std::vector<ValueRef> items, ItemsOf(node));
-  ASSIGN_OR_RETURN(const int64_t position,
-                   PositionAt(node, 1, static_cast<int64_t>(items.size()), 0));
+  const auto size = static_cast<int64_t>(items.size());
+  ASSIGN_OR_RETURN(const int64_t position, PositionAt(node, 1, size, size - 1, 0));
   return node.SetOutput(items[static_cast<size_t>(position)]);
 }
 

@@ -59,6 +59,16 @@ TEST(ImportSequence, TensorsAreInserted) {
   EXPECT_THAT(ValuesOf(b, {1, 2}), ElementsAre(-2, -4, 2, 4));
 }
 
+// Positions below 0 count from the end of the sequence as it was.
+TEST(ImportSequence, TensorsAreInsertedBeforeTheLast) {
+  ModelBuilder b = Net({1, 1});
+  b.Int64s("last", {-1}).Node("Neg", {"x"}, {"n"}).Node("Add", {"x", "x"}, {"twice"});
+  b.Node("SequenceConstruct", {"x", "n"}, {"two"});
+  b.Node("SequenceInsert", {"two", "twice", "last"}, {"s"});
+  b.Node("ConcatFromSequence", {"s"}, {"y"}).Int("axis", 1);
+  EXPECT_THAT(ValuesOf(b, {3}), ElementsAre(3, 6, -3));
+}
+
 // Each turn of the loop appends one tensor.
 TEST(ImportSequence, ALoopCarriesThem) {
   ModelBuilder body;
