@@ -22,8 +22,7 @@ T Load(const void* bytes, int64_t i) {
 int64_t StoredValue(const PortTensor& port, double real) {
   constexpr int64_t kLarge = int64_t{1} << 40;  // room for the zero point
   const int64_t rounded = std::clamp(RoundHalfEven(real / port.scale), -kLarge, kLarge);
-  return std::clamp(rounded + port.zero_point, LowestValue(port.dtype),
-                    HighestValue(port.dtype));
+  return std::clamp(rounded + port.zero_point, LowestValue(port.dtype), HighestValue(port.dtype));
 }
 
 float RealValue(const PortTensor& port, int64_t stored) {
