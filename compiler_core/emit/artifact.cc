@@ -103,4 +103,20 @@ int64_t CompiledModel::total_size() const {
   return npu_size() + own_input_bytes() + own_output_bytes();
 }
 
+absl::StatusOr<CompiledModel> CheckedModel(absl::StatusOr<CompiledModel> parsed,
+                                           absl::string_view form, absl::string_view file_name,
+                                           Diagnostics& diagnostics) {
+  if (!parsed.ok()) {
+    Diagnostics found;
+    found.Add({.kind = DiagnosticKind::kModelFileInvalid,
+               .message = absl::StrCat("not a sound ", form, ": ", parsed.status().message()),
+               .file = std::string(file_name),
+               .fix = kFixOfDamage});
+    diagnostics.Append(found);
+    return found.ToStatus();
+  }
+  RETURN_IF_ERROR(CheckArtifactLimits(*parsed, file_name, diagnostics));
+  return parsed;
+}
+
 }  // namespace npuc

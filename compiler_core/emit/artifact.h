@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/ir/cmd/command.h"
@@ -72,6 +73,12 @@ absl::Status CheckArtifactLimits(const CompiledModel& model, absl::string_view m
 inline constexpr char kFixOfDamage[] = "compile the model again, or copy the whole file again";
 inline constexpr char kFixOfNoArtifact[] =
     "name the OUTPUT_FILE of a compile, or the .npuc file beside it";
+
+// A model as its file was parsed, within the limits. A refusal of the parse is reported: the file
+// is not a sound `form` ("model file").
+absl::StatusOr<CompiledModel> CheckedModel(absl::StatusOr<CompiledModel> parsed,
+                                           absl::string_view form, absl::string_view file_name,
+                                           Diagnostics& diagnostics);
 
 }  // namespace npuc
 

@@ -22,8 +22,8 @@ struct Disassembly {
 // as raw words with the reason; from an unknown opcode on, the rest is listed as raw words.
 Disassembly DisassembleCommands(absl::Span<const uint8_t> bytes);
 
-// The same of a stream of integer commands; from what does not decode on, raw words. has_cores:
-// each line says which core runs the command.
+// Disassembles a stream of integer commands in the same way; behind a command that does not decode,
+// the rest is listed as raw words. has_cores: each line says which core runs the command.
 Disassembly DisassembleIntegerCommands(absl::Span<const uint8_t> bytes, bool has_cores);
 
 // The same with the model's description as comment lines before it.

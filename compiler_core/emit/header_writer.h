@@ -14,7 +14,7 @@ namespace npuc {
 // The C header of a compiled model, byte for byte as the vendor's compiler (1.5.5 and later) lays
 // it out: deployment scripts parse it by its lines. Source: the published headers.
 // in_out holds the inputs, then the outputs that are no states (PortTensor::state_input < 0).
-// Of LEO the same, with `npu_core` behind `npu_unit`, which names the core.
+// A header of LEO has `npu_core` behind `npu_unit`, which names the core.
 // Of the integer cores (this project's own, in the same spirit): `npu_core` in place of `npu_unit`;
 // no npu_data_t, members are of C's integer types; before the structs, for each input and output
 // NAME, INPUT_NAME_SCALE and INPUT_NAME_ZERO_POINT (OUTPUT_ ...), where real value = (stored -

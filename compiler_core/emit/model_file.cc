@@ -277,17 +277,7 @@ absl::Status WriteModelFile(const CompiledModel& model, const ByteSink& sink) {
 absl::StatusOr<CompiledModel> ReadModelFile(absl::string_view bytes, absl::string_view file_name,
                                             Diagnostics& diagnostics) {
   absl::StatusOr<CompiledModel> model = Parse(bytes);
-  if (!model.ok()) {
-    Diagnostics found;
-    found.Add({.kind = DiagnosticKind::kModelFileInvalid,
-               .message = absl::StrCat("not a sound model file: ", model.status().message()),
-               .file = std::string(file_name),
-               .fix = kFixOfDamage});
-    diagnostics.Append(found);
-    return found.ToStatus();
-  }
-  RETURN_IF_ERROR(CheckArtifactLimits(*model, file_name, diagnostics));
-  return model;
+  return CheckedModel(std::move(model), "model file", file_name, diagnostics);
 }
 
 absl::StatusOr<CompiledModel> ReadArtifact(absl::string_view bytes, absl::string_view file_name,

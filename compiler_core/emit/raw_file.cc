@@ -329,17 +329,7 @@ absl::StatusOr<CompiledModel> ReadRawFile(absl::string_view bytes, absl::string_
                                         : absl::StartsWith(bytes, kNpubMagic)
                                             ? ParseNpub(bytes)
                                             : ParseNpubJson(bytes);
-  if (!model.ok()) {
-    Diagnostics found;
-    found.Add({.kind = DiagnosticKind::kModelFileInvalid,
-               .message = absl::StrCat("not a sound NPUB file: ", model.status().message()),
-               .file = std::string(file_name),
-               .fix = kFixOfDamage});
-    diagnostics.Append(found);
-    return found.ToStatus();
-  }
-  RETURN_IF_ERROR(CheckArtifactLimits(*model, file_name, diagnostics));
-  return model;
+  return CheckedModel(std::move(model), "NPUB file", file_name, diagnostics);
 }
 
 }  // namespace npuc

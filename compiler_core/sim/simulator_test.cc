@@ -1,5 +1,6 @@
 #include "compiler_core/sim/simulator.h"
 
+#include <array>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
@@ -98,18 +99,27 @@ std::string Refusal(const CompiledModel& model, const Simulator::Limits& limits 
   return all;
 }
 
+const std::vector<uint8_t> kOneAndTwo = {0x00, 0x3c, 0x00, 0x40};
+
+// The two outputs on the inputs 1 and 2.
+std::array<float, 2> RunOnOneAndTwo(Simulator& simulator) {
+  std::vector<uint8_t> output;
+  std::array<float, 2> y = {};
+  EXPECT_TRUE(simulator.Run(kOneAndTwo, output).ok());
+  EXPECT_EQ(output.size(), sizeof(y));
+  if (output.size() == sizeof(y)) std::memcpy(y.data(), output.data(), sizeof(y));
+  return y;
+}
+
 TEST(Simulator, MultipliesCompressedWeights) {
   Diagnostics diagnostics;
   const auto simulator = Simulator::Load(DiagonalModel(), "m.h", diagnostics);
   ASSERT_TRUE(simulator.ok()) << simulator.status();
-  const std::vector<uint8_t> input = {0x00, 0x3c, 0x00, 0x40};  // 1, 2
-  std::vector<uint8_t> output;
-  ASSERT_TRUE((*simulator)->Run(input, output).ok());
-  float y[2];
-  std::memcpy(y, output.data(), sizeof(y));
+  const std::array<float, 2> y = RunOnOneAndTwo(**simulator);
   EXPECT_EQ(y[0], 1.5f);  // -1 + 10 * 0.25
   EXPECT_EQ(y[1], 8.0f);  // 2 * (-1 + 20 * 0.25)
-  EXPECT_FALSE((*simulator)->Run(absl::MakeConstSpan(input).subspan(1), output).ok());
+  std::vector<uint8_t> output;
+  EXPECT_FALSE((*simulator)->Run(absl::MakeConstSpan(kOneAndTwo).subspan(1), output).ok());
   ASSERT_EQ((*simulator)->commands().size(), 2u);
   EXPECT_EQ((*simulator)->commands()[0].load.read_bytes, 4 + 128 + 2);
   EXPECT_EQ((*simulator)->commands()[0].load.macs, 4);
@@ -119,11 +129,7 @@ TEST(Simulator, LooksWeightsUpInTheirBook) {
   Diagnostics diagnostics;
   const auto simulator = Simulator::Load(BookModel(), "m.h", diagnostics);
   ASSERT_TRUE(simulator.ok()) << simulator.status();
-  const std::vector<uint8_t> input = {0x00, 0x3c, 0x00, 0x40};  // 1, 2
-  std::vector<uint8_t> output;
-  ASSERT_TRUE((*simulator)->Run(input, output).ok());
-  float y[2];
-  std::memcpy(y, output.data(), sizeof(y));
+  const std::array<float, 2> y = RunOnOneAndTwo(**simulator);
   EXPECT_EQ(y[0], 3 * 3 / 4.0f - 8);
   EXPECT_EQ(y[1], 2 * (14 * 14 / 4.0f - 8));
   // Operand, mask, book, and two codes of four bits in a pair of bytes.

@@ -86,6 +86,7 @@ class Faults:
     def __init__(self, server, nodes, proxy, chance):
         self._server, self._nodes, self._proxy, self._chance = server, nodes, proxy, chance
         self._later = []  # (when, node, what ends the fault of the node)
+        self._next = time.monotonic()
         self.counts = collections.Counter()
 
     def _free_node(self):
@@ -175,6 +176,14 @@ class Faults:
              "link_one_way": 2, "link_slow": 2, "answers_lost": 8, "sessions_ended": 6,
              "session_killed": 1, "database_killed": 1, "disk_full": 1}
 
+    def step(self, kinds, mean):
+        """Ends what is due, and does the next fault where its time has come."""
+        now = time.monotonic()
+        self.end_due(now)
+        if now >= self._next:
+            self.do_one(kinds)
+            self._next = now + self._chance.expovariate(1 / mean)
+
     def do_one(self, kinds):
         kind = self._chance.choices(kinds, [self.KINDS[one] for one in kinds])[0]
         number = self._free_node()
@@ -245,14 +254,10 @@ def run(options, server, folder):
             faults = Faults(server, nodes, proxy, chance)
             begin = time.monotonic()
             try:
-                next_fault = begin
                 shown = begin
                 while time.monotonic() < begin + options.minutes * 60:
+                    faults.step(options.only, options.mean)
                     now = time.monotonic()
-                    faults.end_due(now)
-                    if now >= next_fault:
-                        faults.do_one(options.only)
-                        next_fault = now + chance.expovariate(1 / options.mean)
                     if now > shown + 30:
                         shown = now
                         print(f"  {now - begin:.0f} s: {sum(faults.counts.values())} faults, "

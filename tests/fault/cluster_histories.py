@@ -193,15 +193,10 @@ def run(options, server, folder):
     try:
         for node in nodes:
             node.start()
-        next_fault = begin + 1
         while operations_so_far(folder) < options.operations:
-            now = time.monotonic()
-            faults.end_due(now)
+            faults.step(options.only, options.mean)
             for node in nodes:
                 node.tend()
-            if now >= next_fault:
-                faults.do_one(options.only)
-                next_fault = now + chance.expovariate(1 / options.mean)
             time.sleep(0.02)
         faults.end_all()
         seconds = time.monotonic() - begin
