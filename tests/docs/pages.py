@@ -75,6 +75,21 @@ def loose_commands(text):
             if i not in inside and _COMMAND.match(line)]
 
 
+# A script that a line of commands starts by its path, behind settings of the environment.
+_STARTED = re.compile(r"^ *(?:[A-Za-z_]+=\S+ +|nice(?: -n ?\d+)? +|sudo +)*"
+                      r"(?P<path>[\w.-]+/[\w./-]+\.(?:py|sh))(?![\w./-])", re.MULTILINE)
+
+
+def not_executable(page, text):
+    """Scripts that commands of a page start by their path and that nobody may execute."""
+    paths = {match["path"] for block in blocks(text) if block.kind != "file"
+             for match in _STARTED.finditer(block.body)}
+    return [f"{page}: {path} is not executable (git update-index --chmod=+x)"
+            for path in sorted(paths)
+            if os.path.isfile(os.path.join(ROOT, path))
+            and not os.access(os.path.join(ROOT, path), os.X_OK)]
+
+
 def stale_names(page, text, tests):
     """What `inline code` of a page names and is not there: files of the project, by their path from
     its root or from the page, and tests of `ctest -R`, by `tests`, the names that there are."""

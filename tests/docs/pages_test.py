@@ -53,6 +53,12 @@ class PagesTest(unittest.TestCase):
         self.assertEqual([line.split(": ")[1] for line in found],
                          ["tests/none.sh is not there", "no test is named gone"])
 
+    def test_scripts_that_nobody_may_execute(self):
+        text = ("```sh\ntests/run.sh\nA=b nice -n 3 tests/docs/pages.py --x\n```\n"
+                "```sh not-run: long\ntests/none.py\npython3 tests/docs/pages.py\n```\n")
+        self.assertEqual(pages.not_executable("p", text), [
+            "p: tests/docs/pages.py is not executable (git update-index --chmod=+x)"])
+
     def run_script(self, text):
         script = run_commands.script_of("p", pages.blocks(text))
         return subprocess.run(["bash", "-c", script], check=False, capture_output=True).returncode

@@ -132,13 +132,15 @@ def test_names():
 
 
 def check_list():
-    """PAGES against the pages that there are, and what all pages name against what is there."""
+    """PAGES against the pages that there are, and what all pages name and start against what is
+    there."""
     problems, found, tests = [], set(), test_names()
     for page in pages.all_pages():
         text = pages.read(page)
         problems += [f"{page}:{line}: a command outside a ```sh block: {command.strip()}"
                      for line, command in pages.loose_commands(text)]
         problems += pages.stale_names(page, text, tests)
+        problems += pages.not_executable(page, text)
         if any(block.kind in ("run", "not-run") for block in pages.blocks(text)):
             found.add(page)
     problems += [f"{page} has commands and is not in PAGES" for page in sorted(found - set(PAGES))]
