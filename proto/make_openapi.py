@@ -39,7 +39,46 @@ WELL_KNOWN = {
     ".google.protobuf.Struct": {"type": "object"},
     ".google.protobuf.Duration": {"type": "string", "pattern": r"^-?[0-9]+(\.[0-9]+)?s$"},
 }
-# What no rpc has: gRPC's own health service tells whether, not why.
+# The ways in which calls fail: HTTP's status, the name of the answer, the codes of gRPC that it
+# stands for, and what it means. A call has those whose codes its comment names, and those of every
+# call.
+ANSWERS = [
+    ("400", "BadRequest", {"INVALID_ARGUMENT", "FAILED_PRECONDITION", "OUT_OF_RANGE"},
+     "What is asked is malformed, or not possible as things are: the details name each field."),
+    ("401", "Unauthenticated", {"UNAUTHENTICATED"},
+     "Nobody is known by what the request brings: NO_IDENTITY, UNKNOWN_IDENTITY, "
+     "IDENTITY_EXPIRED, AMBIGUOUS_IDENTITY or SESSION_ENDED."),
+    ("403", "Forbidden", {"PERMISSION_DENIED"},
+     "The identity lacks the right (RIGHT_MISSING), or a page of another site asks "
+     "(ORIGIN_REFUSED)."),
+    ("404", "NotFound", {"NOT_FOUND"},
+     "It is not there, or this caller may not see it."),
+    ("409", "Conflict", {"ALREADY_EXISTS"}, "It is there already, and is another one."),
+    ("413", "TooLarge", {"a body"}, "The body is too large: BODY_TOO_LARGE."),
+    ("415", "WrongEncoding", {"a body"}, "The body is compressed: WRONG_CONTENT_ENCODING."),
+    ("416", "NoSuchRange", {"a range"}, "The range is past the end: OFFSET_PAST_END."),
+    ("429", "TooMany", {"RESOURCE_EXHAUSTED"},
+     "A limit or a quota is reached; Retry-After is there where a retry helps."),
+    ("503", "Unavailable", {"UNAVAILABLE"},
+     "The server starts, ends or lacks something; Retry-After says when to come back."),
+]
+OF_EVERY_CALL = {"INVALID_ARGUMENT", "UNAUTHENTICATED", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED",
+                 "UNAVAILABLE"}
+
+
+def failures(codes=frozenset()):
+    """The answers of a call that may fail with these codes."""
+    found = {status: {"$ref": f"#/components/responses/{name}"}
+             for status, name, of, _ in ANSWERS if of & (OF_EVERY_CALL | codes)}
+    return {**found, "default": {"$ref": "#/components/responses/Error"}}
+
+
+def failure(description):
+    return {"description": description, "content": {"application/json": {"schema": {
+        "$ref": "#/components/schemas/Status"}}}}
+
+
+# No rpc has this: gRPC's own health service says whether, not why.
 HEALTH = {
     "operationId": "GetHealth",
     "summary": "Whether the server takes work: each condition is `ok`, or the reason why not.",
@@ -49,7 +88,50 @@ HEALTH = {
             "properties": {
                 "ready": {"type": "boolean"},
                 "conditions": {"type": "object", "additionalProperties": {"type": "string"}}}}}}},
-        "default": {"$ref": "#/components/responses/Error"}}}
+        **failures()}}
+TEXT = {"type": "string"}
+CALLER = {"$ref": "#/components/schemas/GetCallerResponse"}
+
+
+def own(operation, summary, schema, description="", kind="application/json", **more):
+    """An operation that no rpc has."""
+    return {"operationId": operation, "summary": summary, "description": description or summary,
+            **more,
+            "responses": {"200": {"description": "OK", "content": {kind: {"schema": schema}}},
+                          **failures()}}
+
+
+def an_object(**properties):
+    return {"type": "object", "properties": properties, "additionalProperties": False}
+
+
+# Calls that no rpc has. By gRPC many watches share a connection as they are, and there are no
+# browsers.
+OWN = {
+    ("get", "/v1/health"): HEALTH,
+    ("get", "/v1/events"): own(
+        "WatchCompileJobs", "Watches several jobs by one stream.", TEXT,
+        "Server-sent events, whose data is `{jobId, event}` with a JobEvent. Event `end` with "
+        "`{jobId}`: the job has ended; `error` with `{jobId, status}`: it cannot be watched, or "
+        "with `{status}`: the stream ends.", "text/event-stream",
+        parameters=[{"name": "jobs", "in": "query", "required": True, "explode": True,
+                     "description": "`ID` or `ID:SEQ`, the first event that is wanted.",
+                     "schema": {"type": "array", "minItems": 1, "maxItems": 64, "items": TEXT}}]),
+    ("get", "/v1/sign-in"): own(
+        "GetSignIn", "How somebody may sign in on the page.", an_object(
+            needed={"type": "boolean", "description": "Whether calls need an identity."},
+            certificate={"type": "string", "description":
+                         "The name in the certificate that the browser has shown."}),
+        security=[]),
+    ("post", "/v1/session"): own(
+        "StartSession", "Keeps who calls in a session of the browser.", CALLER,
+        "Who shows a token or a certificate here gets a cookie (HttpOnly, SameSite=Strict) that "
+        "stands for it until it is ended, its time is over, or the tenants file knows the token or "
+        "the certificate no longer."),
+    ("post", "/v1/session:end"): own(
+        "EndSession", "Ends the session of the browser, if there is one.", an_object(),
+        security=[]),
+}
 NOTES = {
     "/v1/cores": "The cores alone, of what /v1/server tells.",
     "/v1/jobs/{jobId}/events":
@@ -162,13 +244,15 @@ class Maker:
         schema = {"$ref": "#/components/schemas/" + response}
         content = {answer: {"schema": {"type": "string"}}} if answer else {
             "application/json": {"schema": schema}}
+        codes = set(re.findall(r"[A-Z]+_[A-Z_]+", comment)) | ({"a body"} if body else set())
+        codes |= {"a range"} if answer == "application/octet-stream" else set()
         operation = {
             "operationId": "List" + route.only.capitalize() if route.only else rpc_name,
             "summary": comment.split(". ")[0].rstrip(".") + ".",
             "description": " ".join(filter(None, [comment, NOTES.get(path, "")])),
             "parameters": parameters,
             "responses": {"200": {"description": "OK", "content": content},
-                          "default": {"$ref": "#/components/responses/Error"}}}
+                          **failures(codes)}}
         if body == "*":
             operation["requestBody"] = {"required": True, "content": {"application/json": {
                 "schema": {"$ref": "#/components/schemas/" + request}}}}
@@ -216,16 +300,30 @@ def page(maker, routes):
                     f"{''.join(notes)} |")
     rows.append("| (gRPC's health service) | GET /v1/health: each condition and why it does not "
                 "hold |")
+    rows += [f"| (by HTTP alone) | {verb.upper()} {path}: {operation['summary']} |"
+             for (verb, path), operation in OWN.items() if operation is not HEALTH]
     with open(PAGE, encoding="utf-8") as f:
         before, rest = f.read().split(BEGIN)
     return before + BEGIN + "\n".join(rows) + "\n" + END + rest.split(END)[1]
+
+
+def reached(paths, schemas, more):
+    """The schemas that paths use, directly or by others, and those of `more`."""
+    found, left = {}, {*more, *re.findall(r"#/components/schemas/(\w+)", json.dumps(paths))}
+    while left:
+        name = left.pop()
+        found[name] = schemas[name]
+        used = re.findall(r"#/components/schemas/(\w+)", json.dumps(schemas[name]))
+        left |= set(used) - set(found)
+    return found
 
 
 def openapi(maker, routes):
     paths = {}
     for name, route in routes:
         paths.setdefault(shown_path(route), {})[route.method.lower()] = maker.operation(name, route)
-    paths["/v1/health"] = {"get": HEALTH}
+    for (verb, path), operation in OWN.items():
+        paths.setdefault(path, {})[verb] = operation
     maker.schemas["Status"] = {
         "type": "object", "description": "google.rpc.Status; proto/API.md lists the reasons.",
         "properties": {"code": {"type": "integer", "format": "int32"},
@@ -233,19 +331,26 @@ def openapi(maker, routes):
                        "details": {"type": "array", "items": {
                            "type": "object", "required": ["@type"],
                            "properties": {"@type": {"type": "string"}}}}}}
+    # The events of a stream are of a schema though the stream is text.
+    schemas = reached(paths, maker.schemas, {"Status", "JobEvent"})
     return {
         "openapi": "3.0.3",
         "info": {"title": "npuc", "version": "v1",
                  "description": "The service of npuc.v1 by HTTP and proto3 JSON: proto/HTTP.md."},
-        "security": [{"bearer": []}, {}],
+        "servers": [{"url": "/", "description": "The server of --web that has this file."}],
+        "security": [{"bearer": []}, {"session": []}, {}],
         "paths": paths,
         "components": {
-            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
-            "responses": {"Error": {
-                "description": "An error; Retry-After is there where a retry is invited.",
-                "content": {"application/json": {"schema": {
-                    "$ref": "#/components/schemas/Status"}}}}},
-            "schemas": dict(sorted(maker.schemas.items()))}}
+            "securitySchemes": {
+                "bearer": {"type": "http", "scheme": "bearer"},
+                "session": {"type": "apiKey", "in": "cookie", "name": "__Host-npuc_PORT",
+                            "description": "Of POST /v1/session; with what changes something, "
+                                           "Origin or Sec-Fetch-Site must name the own page."}},
+            "responses": {
+                **{name: failure(what)
+                   for _, name, of, what in ANSWERS},
+                "Error": failure("An error; Retry-After is there where a retry is invited.")},
+            "schemas": dict(sorted(schemas.items()))}}
 
 
 def main():

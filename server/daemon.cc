@@ -22,6 +22,7 @@
 #include "compiler_core/base/status.h"
 #include "compiler_core/pipeline/compile.h"
 #include "server/api/admin.h"
+#include "server/auth/sessions.h"
 #include "server/backup/snapshot.h"
 #include "server/base/steady_clock.h"
 #include "server/daemon_context.h"
@@ -135,6 +136,7 @@ class Daemon {
   // The stages, in their order.
   std::unique_ptr<auth::Authenticator> authenticator_;
   std::unique_ptr<auth::TenantRules> rules_;
+  std::unique_ptr<auth::Sessions> sessions_;
   std::unique_ptr<WorkerFleet> fleet_;
   std::unique_ptr<Stores> stores_;
   std::unique_ptr<JobHome> home_;
@@ -279,6 +281,10 @@ absl::Status Daemon::StartJobSystem() {
 }
 
 absl::Status Daemon::StartAdmin() {
+  ASSIGN_OR_RETURN(sessions_,
+                   auth::Sessions::Open({.path = context_.data_dir + "/sessions",
+                                         .lifetime = absl::Hours(context_.flags.session_hours),
+                                         .now = [] { return absl::Now(); }}));
   ASSIGN_OR_RETURN(audit_, log::AuditLog::Open({.dir = context_.data_dir + "/audit",
                                                 .syslog_socket = context_.flags.audit_syslog,
                                                 .now = [] { return absl::Now(); }}));
@@ -306,6 +312,7 @@ api::ApiDependencies Daemon::Dependencies() {
   const Flags& flags = context_.flags;
   return {
       .authenticator = authenticator_.get(),
+      .sessions = sessions_.get(),
       .jobs = &system_->jobs,
       .index = &system_->index,
       .submission = &system_->submission,

@@ -51,6 +51,7 @@ constexpr absl::string_view kValueOptions[] = {"--data-dir",
                                                "--tenant-uploads",
                                                "--upload-idle-seconds",
                                                "--address-call-rate",
+                                               "--session-hours",
                                                "--cluster",
                                                "--cluster-secret-file",
                                                "--cluster-content-mib",
@@ -183,6 +184,7 @@ absl::Status SetValue(Flags& flags, absl::string_view name, absl::string_view va
   if (name == "--address-call-rate") {
     return SetNumber(name, value, 0, 1 << 20, flags.address_call_rate);
   }
+  if (name == "--session-hours") return SetNumber(name, value, 1, 720, flags.session_hours);
   if (name == "--memory-mib") return SetNumber(name, value, 0, 1 << 30, flags.memory_mib);
   if (name == "--canary-seconds") return SetNumber(name, value, 1, 86400, flags.canary_seconds);
   return absl::OkStatus();
@@ -502,6 +504,7 @@ std::string FlagsHelp() {
       "  --web HOST:PORT     the HTTP/JSON API and the dashboard, with TLS and identities as "
       "gRPC\n"
       "                      has them (default: none)\n"
+      "  --session-hours N   how long a sign-in on the dashboard lasts (1 to 720; default: 12)\n"
       "  --workers N         compiles at once (default: one a CPU)\n"
       "  --spares N          workers kept ready for the next compiles, which saves each some "
       "ms\n"

@@ -33,6 +33,7 @@ struct Flags {
   // blob_mib, or all of it where there is one tenant.
   int tenant_blob_mib = 0;
   int tenant_uploads = 64;        // uploads under way, of one tenant
+  int session_hours = 12;         // from a sign-in on the page to its end
   int address_call_rate = 0;      // calls a second of a client address; 0: no bound
   int upload_idle_seconds = 300;  // without a byte an upload ends after this
   int memory_mib = 0;             // no new work close to it; 0: no limit

@@ -7,6 +7,7 @@
 #include "absl/time/time.h"
 #include "server/api/open_connections.h"
 #include "server/auth/authenticator.h"
+#include "server/auth/sessions.h"
 #include "server/executor/inspections.h"
 #include "server/executor/lifecycle.h"
 #include "server/executor/submission.h"
@@ -41,6 +42,7 @@ struct ServerFacts {
 // What the calls stand on, whether they come by gRPC or by HTTP; all must outlive the servers.
 struct ApiDependencies {
   const auth::Authenticator* authenticator = nullptr;
+  auth::Sessions* sessions = nullptr;  // of the page; null: nobody can sign in there
   jobs::JobService* jobs = nullptr;
   jobs::JobIndex* index = nullptr;
   executor::Submission* submission = nullptr;

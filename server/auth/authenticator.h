@@ -41,6 +41,9 @@ class Authenticator {
   // later. Where it cannot be read or is wrong, the old one stays in force.
   absl::StatusOr<bool> Reload();
 
+  // True where calls need an identity; false for Everybody().
+  bool needs_identity() const { return !path_.empty(); }
+
   // The tenants now in force; never null. A caller keeps what it got.
   std::shared_ptr<const TenantDirectory> directory() const;
 

@@ -2,6 +2,7 @@
 #define NPUC_SERVER_AUTH_CALLER_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,16 @@ class Rights {
   uint32_t bits_ = 0;
 };
 
+// The proof of an identity, kept by a session (sessions.h). Rights follow from it by the tenants
+// file as it is now.
+struct SignIn {
+  enum class Way : uint8_t { kToken, kCertificate };
+  Way way = Way::kToken;
+  std::string key;  // kToken: SHA-256 of the token, in hex; kCertificate: the name
+
+  friend bool operator==(const SignIn&, const SignIn&) = default;
+};
+
 // Who makes a call, once that is known.
 struct Caller {
   std::string identity;  // as the tenants file names it
@@ -37,6 +48,7 @@ struct Caller {
   Rights rights;
   base::TraceContext trace = {};  // what the call says it belongs to
   std::string peer = {};          // the client's address
+  SignIn sign_in = {};            // the proof; has no meaning without a tenants file
 
   // Whether jobs of `tenant` may be seen at all: its own, or an admin's any.
   bool Sees(absl::string_view other_tenant) const {
@@ -55,6 +67,11 @@ struct Credentials {
   // The call has a second authorization header: which one counts is nobody's guess.
   bool has_two_tokens = false;
   std::string peer = {};  // the client's address
+  // The proof that the call's session keeps.
+  std::optional<SignIn> session = {};
+  // A page in a browser makes the call. Its certificate does not count: the browser sends it
+  // unasked, also after the person has signed out.
+  bool from_page = false;
 };
 
 }  // namespace npuc::auth

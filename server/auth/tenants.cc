@@ -28,41 +28,58 @@ absl::StatusOr<TenantDirectory> TenantDirectory::Parse(absl::string_view text,
   return directory;
 }
 
-absl::StatusOr<Caller> TenantDirectory::Authenticate(const Credentials& credentials,
-                                                     absl::Time now) const {
-  const Identity* found = nullptr;
+const TenantDirectory::Identity* TenantDirectory::FindIdentity(const SignIn& sign_in) const {
+  const auto& keys = sign_in.way == SignIn::Way::kToken ? by_token_sha256_ : by_certificate_;
+  const auto it = keys.find(sign_in.key);
+  return it == keys.end() ? nullptr : &identities_[it->second];
+}
+
+absl::StatusOr<TenantDirectory::Proof> TenantDirectory::ProofOf(
+    const Credentials& credentials) const {
   if (!credentials.token.empty()) {
     const size_t size = credentials.token.size();
+    Proof proof;
     if (size >= kMinTokenChars && size <= kMaxTokenChars) {
-      const auto it = by_token_sha256_.find(Sha256Hex(credentials.token));
-      if (it != by_token_sha256_.end()) found = &identities_[it->second];
+      proof.sign_in = {SignIn::Way::kToken, Sha256Hex(credentials.token)};
+      proof.identity = FindIdentity(proof.sign_in);
     }
-    if (found == nullptr) {
-      return Unauthenticated("the token is none that this server knows", "UNKNOWN_IDENTITY");
-    }
-  } else {
-    for (const std::string& name : credentials.certificate_names) {
-      const auto it = by_certificate_.find(name);
-      if (it == by_certificate_.end()) continue;
-      found = &identities_[it->second];
-      break;
-    }
-    if (found == nullptr && !credentials.certificate_names.empty()) {
-      return Unauthenticated("the client certificate names nobody whom this server knows",
-                             "UNKNOWN_IDENTITY");
-    }
+    if (proof.identity != nullptr) return proof;
+    return Unauthenticated("the token is none that this server knows", "UNKNOWN_IDENTITY");
   }
-  if (found == nullptr) {
-    return Unauthenticated("the call has neither a bearer token nor a client certificate",
-                           "NO_IDENTITY");
+  if (credentials.session.has_value()) {
+    const Proof proof{*credentials.session, FindIdentity(*credentials.session)};
+    if (proof.identity != nullptr) return proof;
+    return Unauthenticated("what the session began with is no longer known here; sign in again",
+                           "SESSION_ENDED");
   }
-  if (now >= found->expires) {
+  if (credentials.from_page) {
+    return Unauthenticated("nobody is signed in on this page", "NO_IDENTITY");
+  }
+  for (const std::string& name : credentials.certificate_names) {
+    Proof proof{{SignIn::Way::kCertificate, name}};
+    proof.identity = FindIdentity(proof.sign_in);
+    if (proof.identity != nullptr) return proof;
+  }
+  if (!credentials.certificate_names.empty()) {
+    return Unauthenticated("the client certificate names nobody whom this server knows",
+                           "UNKNOWN_IDENTITY");
+  }
+  return Unauthenticated("the call has neither a bearer token nor a client certificate",
+                         "NO_IDENTITY");
+}
+
+absl::StatusOr<Caller> TenantDirectory::Authenticate(const Credentials& credentials,
+                                                     absl::Time now) const {
+  ASSIGN_OR_RETURN(const Proof proof, ProofOf(credentials));
+  if (now >= proof.identity->expires) {
     return Unauthenticated(
-        absl::StrCat("identity '", found->caller.identity, "' expired on ",
-                     absl::FormatTime("%Y-%m-%d", found->expires, absl::UTCTimeZone())),
+        absl::StrCat("identity '", proof.identity->caller.identity, "' expired on ",
+                     absl::FormatTime("%Y-%m-%d", proof.identity->expires, absl::UTCTimeZone())),
         "IDENTITY_EXPIRED");
   }
-  return found->caller;
+  Caller caller = proof.identity->caller;
+  caller.sign_in = proof.sign_in;
+  return caller;
 }
 
 const Tenant* TenantDirectory::Find(absl::string_view name) const {

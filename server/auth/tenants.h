@@ -66,8 +66,8 @@ class TenantDirectory {
                                                Diagnostics& diagnostics);
 
   // Errors, each UNAUTHENTICATED with a reason: NO_IDENTITY (no credentials), UNKNOWN_IDENTITY,
-  // IDENTITY_EXPIRED. A token counts before a certificate; one that is wrong is not helped by a
-  // certificate that is right.
+  // IDENTITY_EXPIRED, SESSION_ENDED. A token counts before a session, a session before a
+  // certificate; one that is wrong is not helped by another that is right.
   absl::StatusOr<Caller> Authenticate(const Credentials& credentials, absl::Time now) const;
 
   // Null where there is none.
@@ -82,6 +82,15 @@ class TenantDirectory {
     Caller caller;
     absl::Time expires = absl::InfiniteFuture();
   };
+
+  // Null where nobody has it.
+  const Identity* FindIdentity(const SignIn& sign_in) const;
+  // The proof that a call brings, and the identity, which is never null.
+  struct Proof {
+    SignIn sign_in;
+    const Identity* identity = nullptr;
+  };
+  absl::StatusOr<Proof> ProofOf(const Credentials& credentials) const;
 
   std::map<std::string, Tenant, std::less<>> tenants_;
   std::vector<Identity> identities_;

@@ -3,7 +3,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "compiler_core/base/json_tree.h"
 #include "compiler_core/base/status.h"
 #include "server/api/methods.h"
 #include "server/http/json.h"
@@ -13,63 +15,98 @@ namespace {
 
 constexpr size_t kPieceBytes = 64 << 10;
 
-void AppendEvent(const v1::JobEvent& event, std::string* out) {
-  if (event.seq() != 0) absl::StrAppend(out, "id: ", event.seq(), "\n");
-  // No event name: EventSource's onmessage gets it. JSON has no line ends of its own.
-  absl::StrAppend(out, "data: ", ToJson(event), "\n\n");
+std::string ObjectOf(const std::vector<WatchFrom>& jobs) {
+  return jobs.size() == 1 ? jobs[0].job_id : absl::StrCat(jobs.size(), " jobs");
 }
 
 }  // namespace
 
 EventStream::EventStream(EventStreams* streams, const api::ApiDependencies* deps,
-                         const auth::Caller& caller, const std::string& job_id, int64_t from_seq)
+                         const auth::Caller& caller, const std::vector<WatchFrom>& jobs,
+                         bool names_jobs)
     : streams_(streams),
       deps_(deps),
       identity_(caller.identity),
-      place_(api::AddStream(*deps, api::kHttp, "WatchCompileJob", caller, job_id,
+      place_(api::AddStream(*deps, api::kHttp, "WatchCompileJob", caller, ObjectOf(jobs),
                             /*is_transfer=*/false)),
-      watch_(deps, caller, job_id, from_seq, streams->heartbeat_),
-      last_sent_(absl::Now()) {}
+      names_jobs_(names_jobs),
+      last_sent_(absl::Now()) {
+  for (const WatchFrom& job : jobs) {
+    watched_.push_back(std::make_unique<Watched>(
+        Watched{.job_id = job.job_id,
+                .watch = {deps, caller, job.job_id, job.from_seq, streams->heartbeat_}}));
+  }
+}
 
 EventStream::~EventStream() {
   // First what may wake it, then the stream.
-  subscription_.Reset();
+  for (const auto& watched : watched_) watched->subscription.Reset();
   streams_->Remove(this);
+}
+
+std::string EventStream::Event(absl::string_view name, const Watched* watched,
+                               absl::string_view field, absl::string_view json) const {
+  // No event name: EventSource's onmessage gets it. JSON has no line ends of its own.
+  std::string text = name.empty() ? "" : absl::StrCat("event: ", name, "\n");
+  if (!names_jobs_) return absl::StrCat(text, "data: ", json.empty() ? "{}" : json, "\n\n");
+  std::vector<std::string> fields;
+  if (watched != nullptr) fields.push_back(absl::StrCat("\"jobId\":", JsonQuoted(watched->job_id)));
+  if (!json.empty()) fields.push_back(absl::StrCat("\"", field, "\":", json));
+  return absl::StrCat(text, "data: {", absl::StrJoin(fields, ","), "}\n\n");
 }
 
 HttpStream::Piece EventStream::Fail(const absl::Status& status) {
   api::LogFault(*deps_->log, "WatchCompileJob", status);
-  return {absl::StrCat("event: error\ndata: ", ToHttpError(status).body, "\n\n"), true};
+  return {Event("error", nullptr, "status", ToHttpError(status).body), true};
+}
+
+void EventStream::Look() {
+  for (const auto& watched : watched_) {
+    if (watched->has_ended) continue;
+    const absl::StatusOr<bool> more = watched->watch.Next(last_sent_, &watched->unsent);
+    watched->status = more.status();
+    watched->has_ended = !more.ok() || !*more;
+    if (!more.ok()) api::LogFault(*deps_->log, "WatchCompileJob", more.status());
+  }
 }
 
 HttpStream::Piece EventStream::Take() {
-  Piece piece;
-  while (!batch_.empty() && piece.bytes.size() < kPieceBytes) {
-    AppendEvent(batch_.front(), &piece.bytes);
-    batch_.pop_front();
+  Piece piece{.bytes = {}, .last = true};
+  for (const auto& watched : watched_) {
+    while (!watched->unsent.empty() && piece.bytes.size() < kPieceBytes) {
+      const v1::JobEvent& event = watched->unsent.front();
+      if (!names_jobs_ && event.seq() != 0)
+        absl::StrAppend(&piece.bytes, "id: ", event.seq(), "\n");
+      piece.bytes += Event("", watched.get(), "event", ToJson(event));
+      watched->unsent.pop_front();
+    }
+    if (watched->unsent.empty() && watched->has_ended && !watched->has_told_end) {
+      watched->has_told_end = true;
+      piece.bytes += watched->status.ok() ? Event("end", watched.get(), "", "")
+                                          : Event("error", watched.get(), "status",
+                                                  ToHttpError(watched->status).body);
+    }
+    piece.last = piece.last && watched->has_told_end;
   }
+  if (piece.bytes.empty()) return piece;
   last_sent_ = absl::Now();
   if (place_ != nullptr) place_->Count(piece.bytes.size());
   return piece;
 }
 
 absl::StatusOr<HttpStream::Piece> EventStream::Next() {
-  if (!batch_.empty()) return Take();
+  if (Piece piece = Take(); !piece.bytes.empty()) return piece;
   bool closing = false;
   {
     const MutexLock lock(mutex_);
     closing = closing_;
   }
-  if (!ended_) {
-    const absl::StatusOr<bool> more = watch_.Next(last_sent_, &batch_);
-    if (!more.ok()) return Fail(more.status());
-    ended_ = !*more;
-  }
-  if (!batch_.empty()) return Take();
-  if (ended_) return Piece{"event: end\ndata: {}\n\n", true};
+  Look();
+  if (Piece piece = Take(); !piece.bytes.empty()) return piece;
   // What is left is in the store; the client comes back for it.
   if (closing) return Fail(executor::Lifecycle::Draining());
-  if (absl::Now() >= reattach_at_) return Fail(watch_.Reattach(batch_));
+  const Watched& first = *watched_.front();
+  if (absl::Now() >= reattach_at_) return Fail(first.watch.Reattach(first.unsent));
   return Piece{};
 }
 
@@ -83,17 +120,30 @@ void EventStream::Wake() {
   if (wake_) wake_();
 }
 
-absl::StatusOr<std::unique_ptr<EventStream>> EventStreams::Open(const auth::Caller& caller,
-                                                                const std::string& job_id,
-                                                                int64_t from_seq) {
+absl::StatusOr<std::unique_ptr<EventStream>> EventStreams::Begin(const auth::Caller& caller,
+                                                                 const std::vector<WatchFrom>& jobs,
+                                                                 bool names_jobs) {
   auto stream =
-      std::unique_ptr<EventStream>(new EventStream(this, deps_, caller, job_id, from_seq));
+      std::unique_ptr<EventStream>(new EventStream(this, deps_, caller, jobs, names_jobs));
   RETURN_IF_ERROR(Add(stream.get()));
   EventStream* const raw = stream.get();
-  stream->subscription_ = deps_->jobs->hub().Subscribe(job_id, [raw] { raw->Wake(); });
-  ASSIGN_OR_RETURN(const bool more, stream->watch_.Next(stream->last_sent_, &stream->batch_));
-  stream->ended_ = !more;
+  for (const auto& watched : stream->watched_) {
+    watched->subscription = deps_->jobs->hub().Subscribe(watched->job_id, [raw] { raw->Wake(); });
+  }
+  stream->Look();
   return stream;
+}
+
+absl::StatusOr<std::unique_ptr<EventStream>> EventStreams::Open(const auth::Caller& caller,
+                                                                const WatchFrom& job) {
+  ASSIGN_OR_RETURN(std::unique_ptr<EventStream> stream, Begin(caller, {job}, false));
+  RETURN_IF_ERROR(stream->watched_.front()->status);
+  return stream;
+}
+
+absl::StatusOr<std::unique_ptr<EventStream>> EventStreams::OpenOfMany(
+    const auth::Caller& caller, const std::vector<WatchFrom>& jobs) {
+  return Begin(caller, jobs, true);
 }
 
 absl::Status EventStreams::Add(EventStream* stream) {

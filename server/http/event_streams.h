@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -26,12 +27,23 @@ namespace npuc::http {
 // requests.
 inline constexpr size_t kMaxEventStreams = 256;
 inline constexpr size_t kMaxEventStreamsOfOne = 64;
+inline constexpr size_t kMaxJobsOfAStream = 64;
+
+// A job to watch, from the event of this number on.
+struct WatchFrom {
+  std::string job_id;
+  int64_t from_seq = 0;
+};
 
 class EventStreams;
 
-// One watch of a job as text/event-stream. Each kept event has its number as the id; a client that
-// comes back with Last-Event-ID misses and repeats nothing. The last event is "end" (the job has
-// ended) or "error" (a google.rpc.Status).
+// A watch of one job or of several as text/event-stream.
+// Of one: each kept event has its number as the id; a client that comes back with Last-Event-ID
+// misses and repeats nothing. The last event is "end" (the job has ended) or "error" (a
+// google.rpc.Status).
+// Of several: data are {"jobId", "event"}, of "end" {"jobId"}, of "error" {"jobId", "status"}, or
+// {"status"} of the stream. The stream ends after the last job's end; a client that comes back says
+// from where for each job.
 class EventStream : public HttpStream {
  public:
   // Takes itself off the count.
@@ -46,18 +58,34 @@ class EventStream : public HttpStream {
 
  private:
   friend class EventStreams;
+  struct Watched {
+    std::string job_id;
+    api::JobWatch watch;
+    std::deque<v1::JobEvent> unsent = {};
+    absl::Status status = absl::OkStatus();  // why it cannot be watched
+    bool has_ended = false;                  // nothing follows what is unsent
+    bool has_told_end = false;
+    jobs::ChangeHub::Subscription subscription = {};
+  };
+
   EventStream(EventStreams* streams, const api::ApiDependencies* deps, const auth::Caller& caller,
-              const std::string& job_id, int64_t from_seq);
+              const std::vector<WatchFrom>& jobs, bool names_jobs);
+  // Reads what came since the last time.
+  void Look();
+  // The events that are unsent, a bounded number of bytes; the ends of jobs behind theirs.
   Piece Take();
+  // An event of this name about a job; about all where it is null.
+  std::string Event(absl::string_view name, const Watched* watched, absl::string_view field,
+                    absl::string_view json) const;
   Piece Fail(const absl::Status& status);
 
   EventStreams* const streams_;
   const api::ApiDependencies* const deps_;
   const std::string identity_;
   const std::unique_ptr<api::OpenStreams::Place> place_;  // null: nobody keeps it
-  api::JobWatch watch_;
-  std::deque<v1::JobEvent> batch_;
-  bool ended_ = false;
+  const bool names_jobs_;
+  // By pointer: a subscription may not move.
+  std::vector<std::unique_ptr<Watched>> watched_;
   absl::Time last_sent_;
   absl::Time reattach_at_ = absl::InfiniteFuture();
 
@@ -66,7 +94,6 @@ class EventStream : public HttpStream {
   Mutex mutex_;
   std::function<void()> wake_ NPUC_GUARDED_BY(mutex_);
   bool closing_ NPUC_GUARDED_BY(mutex_) = false;
-  jobs::ChangeHub::Subscription subscription_;
 };
 
 // The event streams that are open. Outlives each. Thread-safe.
@@ -75,15 +102,21 @@ class EventStreams {
   EventStreams(const api::ApiDependencies* deps, absl::Duration heartbeat, absl::Duration max_age)
       : deps_(deps), heartbeat_(heartbeat), max_age_(max_age) {}
 
-  // Opens one and reads its first events, so that errors come as errors. RESOURCE_EXHAUSTED
-  // (SERVER_BUSY): too many are open.
+  // Opens one of one job and reads its first events, so that errors come as errors.
+  // RESOURCE_EXHAUSTED (SERVER_BUSY): too many are open.
   absl::StatusOr<std::unique_ptr<EventStream>> Open(const auth::Caller& caller,
-                                                    const std::string& job_id, int64_t from_seq);
+                                                    const WatchFrom& job);
+  // Opens one for 1 to kMaxJobsOfAStream jobs. The stream itself reports what is wrong with a job.
+  absl::StatusOr<std::unique_ptr<EventStream>> OpenOfMany(const auth::Caller& caller,
+                                                          const std::vector<WatchFrom>& jobs);
   // Ends all with UNAVAILABLE (DRAINING), those opened later too.
   void EndAll();
 
  private:
   friend class EventStream;
+  absl::StatusOr<std::unique_ptr<EventStream>> Begin(const auth::Caller& caller,
+                                                     const std::vector<WatchFrom>& jobs,
+                                                     bool names_jobs);
   absl::Status Add(EventStream* stream);
   void Remove(EventStream* stream);
 

@@ -194,7 +194,7 @@ struct Gateway::Impl {
   const bool loopback_only;
   const bool uses_tls;
   EventStreams streams;
-  const RouteContext context{&deps, &streams};
+  const RouteContext context{&deps, &streams, uses_tls};
   const StaticFiles files;
   std::unique_ptr<HttpServer> server;  // ends before what it calls
 };

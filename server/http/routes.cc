@@ -18,6 +18,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/base/json_tree.h"
 #include "compiler_core/base/status.h"
 #include "npuc/rpc/http.pb.h"
 #include "server/api/admin.h"
@@ -25,6 +26,7 @@
 #include "server/api/methods.h"
 #include "server/http/byte_range.h"
 #include "server/http/json.h"
+#include "server/http/sign_in.h"
 #include "server/jobs/service_error.h"
 
 namespace npuc::http {
@@ -51,9 +53,17 @@ struct Exchange {
 using Answered = absl::StatusOr<HttpResponse>;
 
 struct Route {
+  // The condition of being let in.
+  enum class Gate : uint8_t {
+    kIdentity,  // an identity with the right
+    kSignIn,    // the same by a token or a certificate, which the page may show here alone
+    kNone,
+  };
+
   rpc::HttpRoute http;
   std::optional<auth::Right> right;  // nullopt: any identity
   std::function<Answered(const Exchange& exchange)> run;
+  Gate gate = Gate::kIdentity;
 
   // The type that a request's body must have; empty: it has no body.
   absl::string_view BodyType() const {
@@ -61,14 +71,33 @@ struct Route {
   }
 };
 
+// The session that the request's cookie names; nullopt: none. Not beside a token, which counts
+// before it, nor where one is about to begin.
+absl::StatusOr<std::optional<auth::SignIn>> FindSession(const RouteContext& context,
+                                                        const HttpRequest& head,
+                                                        const Route& route) {
+  const auth::Sessions* const sessions = context.deps->sessions;
+  if (sessions == nullptr || head.CountHeader("Authorization") > 0 ||
+      route.gate == Route::Gate::kSignIn || !context.deps->authenticator->needs_identity()) {
+    return std::nullopt;
+  }
+  ASSIGN_OR_RETURN(const std::string name, SessionOf(head, context.uses_tls));
+  if (name.empty()) return std::nullopt;
+  RETURN_IF_ERROR(CheckOwnPage(head, context.uses_tls));
+  return sessions->Find(name);
+}
+
 absl::StatusOr<auth::Caller> CallerOf(const RouteContext& context, const HttpRequest& head,
                                       const Route& route) {
+  if (route.gate == Route::Gate::kNone) return auth::Caller();
   auth::Credentials credentials;
   const size_t tokens = head.CountHeader("Authorization");
   if (tokens > 0) credentials.token = auth::TokenOfHeader(head.Header("Authorization"));
   credentials.has_two_tokens = tokens > 1;
   credentials.certificate_names = head.certificate_names;
   credentials.peer = head.peer;
+  credentials.from_page = IsFromPage(head) && route.gate != Route::Gate::kSignIn;
+  ASSIGN_OR_RETURN(credentials.session, FindSession(context, head, route));
   ASSIGN_OR_RETURN(auth::Caller caller, context.deps->authenticator->Authenticate(credentials));
   if (route.right.has_value()) RETURN_IF_ERROR(caller.Require(*route.right));
   if (head.CountHeader("traceparent") == 1) {
@@ -160,6 +189,63 @@ Answered GetHealth(const Exchange& exchange) {
   return response;
 }
 
+// Lists the ways to sign in on the page.
+Answered GetSignIn(const Exchange& exchange) {
+  const auth::Authenticator& authenticator = *exchange.deps().authenticator;
+  std::string text =
+      absl::StrCat("{\"needed\":", authenticator.needs_identity() ? "true" : "false");
+  if (!exchange.request.certificate_names.empty()) {
+    absl::StrAppend(&text,
+                    ",\"certificate\":", JsonQuoted(exchange.request.certificate_names.front()));
+  }
+  HttpResponse response;
+  response.SetBody(text + "}", kJson);
+  return response;
+}
+
+// Ends the session that the browser has, if any.
+absl::Status EndSession(const Exchange& exchange) {
+  const api::ApiDependencies& deps = exchange.deps();
+  ASSIGN_OR_RETURN(const std::string name, SessionOf(exchange.request, exchange.context.uses_tls));
+  if (deps.sessions == nullptr || name.empty()) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckOwnPage(exchange.request, exchange.context.uses_tls));
+  const absl::StatusOr<auth::SignIn> found = deps.sessions->Find(name);
+  if (!found.ok()) return absl::OkStatus();
+  auth::Credentials credentials;
+  credentials.session = *found;
+  auto caller = deps.authenticator->Authenticate(credentials);
+  if (!caller.ok()) caller = auth::Caller();  // the tenants file knows it no longer
+  caller->peer = exchange.request.peer;
+  const absl::Status ended = deps.sessions->End(name);
+  api::Audit(deps, *caller, "sign_out", "", ended);
+  return ended;
+}
+
+// Keeps who called in a session. The answer is that of GetCaller.
+Answered StartSession(const Exchange& exchange) {
+  const api::ApiDependencies& deps = exchange.deps();
+  v1::GetCallerResponse answer;
+  RETURN_IF_ERROR(api::kGetCaller.RunAndWait(deps, exchange.caller, {}, &answer));
+  HttpResponse response = JsonResponse(answer);
+  // Without identities there is nothing to keep.
+  if (deps.sessions == nullptr || !deps.authenticator->needs_identity()) return response;
+  RETURN_IF_ERROR(EndSession(exchange));
+  const absl::StatusOr<std::string> name = deps.sessions->Start(exchange.caller.sign_in);
+  api::Audit(deps, exchange.caller, "sign_in", "", name.status());
+  RETURN_IF_ERROR(name.status());
+  SetSession(exchange.request, *name, deps.sessions->lifetime(), exchange.context.uses_tls,
+             response);
+  return response;
+}
+
+Answered SignOut(const Exchange& exchange) {
+  RETURN_IF_ERROR(EndSession(exchange));
+  HttpResponse response;
+  response.SetBody("{}", kJson);
+  ForgetSession(exchange.request, exchange.context.uses_tls, response);
+  return response;
+}
+
 // From Last-Event-ID, which a browser sends when it comes back, else from the query.
 absl::StatusOr<int64_t> FirstEvent(const Exchange& exchange,
                                    const v1::WatchCompileJobRequest& request) {
@@ -178,7 +264,41 @@ Answered WatchJob(const Exchange& exchange) {
   ASSIGN_OR_RETURN(const int64_t from_seq, FirstEvent(exchange, request));
   HttpResponse response;
   ASSIGN_OR_RETURN(response.stream,
-                   exchange.context.streams->Open(exchange.caller, request.job_id(), from_seq));
+                   exchange.context.streams->Open(exchange.caller, {request.job_id(), from_seq}));
+  response.AddHeader("Content-Type", "text/event-stream");
+  return response;
+}
+
+// The jobs of "jobs=ID:SEQ&jobs=ID": from which event on each is watched.
+absl::StatusOr<std::vector<WatchFrom>> JobsOf(const HttpRequest& request) {
+  std::vector<WatchFrom> jobs;
+  jobs::FieldChecker check;
+  for (const auto& [name, value] : request.params) {
+    if (name != "jobs") {
+      check.Add(Printable(name, 64), "is not known; the parameters are jobs=ID:SEQ");
+      continue;
+    }
+    const size_t colon = std::min(value.find(':'), value.size());
+    WatchFrom job{.job_id = value.substr(0, colon)};
+    const bool is_number =
+        colon == value.size() || absl::SimpleAtoi(value.substr(colon + 1), &job.from_seq);
+    if (!is_number || job.from_seq < 0) {
+      check.Add("jobs", absl::StrCat("'", Printable(value, 64), "' is not of the form ID:SEQ"));
+    }
+    jobs.push_back(std::move(job));
+  }
+  if (jobs.empty() || jobs.size() > kMaxJobsOfAStream) {
+    check.Add("jobs", absl::StrCat("names ", jobs.size(), " jobs; 1 to ", kMaxJobsOfAStream,
+                                   " are allowed"));
+  }
+  RETURN_IF_ERROR(check.ToStatus());
+  return jobs;
+}
+
+Answered WatchJobs(const Exchange& exchange) {
+  ASSIGN_OR_RETURN(const std::vector<WatchFrom> jobs, JobsOf(exchange.request));
+  HttpResponse response;
+  ASSIGN_OR_RETURN(response.stream, exchange.context.streams->OpenOfMany(exchange.caller, jobs));
   response.AddHeader("Content-Type", "text/event-stream");
   return response;
 }
@@ -294,11 +414,22 @@ std::vector<Route> MakeRoutes() {
             WatchJob, routes);
   AddRoutes(*v1::DownloadArtifactRequest::descriptor(), "DownloadArtifact", auth::Right::kRead,
             GetArtifact, routes);
+  const auto add_own = [&routes](const char* method, const char* path, Route::Gate gate,
+                                 Answered (*run)(const Exchange&),
+                                 std::optional<auth::Right> right = std::nullopt) {
+    rpc::HttpRoute http;
+    http.set_method(method);
+    http.set_path(path);
+    routes.push_back({http, right, run, gate});
+  };
+  // By gRPC many watches share a connection as they are.
+  add_own("GET", "/v1/events", Route::Gate::kIdentity, WatchJobs, auth::Right::kRead);
   // gRPC has a health service of its own, which tells whether, not why.
-  rpc::HttpRoute health;
-  health.set_method("GET");
-  health.set_path("/v1/health");
-  routes.push_back({health, std::nullopt, GetHealth});
+  add_own("GET", "/v1/health", Route::Gate::kIdentity, GetHealth);
+  // The page alone calls these.
+  add_own("GET", "/v1/sign-in", Route::Gate::kNone, GetSignIn);
+  add_own("POST", "/v1/session", Route::Gate::kSignIn, StartSession);
+  add_own("POST", "/v1/session:end", Route::Gate::kNone, SignOut);
   return routes;
 }
 

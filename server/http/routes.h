@@ -13,6 +13,7 @@ namespace npuc::http {
 struct RouteContext {
   const api::ApiDependencies* deps;
   EventStreams* streams;
+  bool uses_tls;
 };
 
 // Decides by the head of a request below /v1/: path, method, identity, right, and the type of the

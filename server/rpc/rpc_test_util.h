@@ -20,6 +20,7 @@
 #include "npuc/v1/compile.grpc.pb.h"
 #include "npuc/v1/server_info.grpc.pb.h"
 #include "server/api/admin.h"
+#include "server/auth/sessions.h"
 #include "server/executor/executor_test_util.h"
 #include "server/jobs/indexed_job_store.h"
 #include "server/jobs/local_board.h"
@@ -98,6 +99,8 @@ class RpcTest : public ::testing::Test {
     usage_ = *executor::UsageBook::Open(
         dir_ + "/usage", [] { return absl::Now(); }, &metrics_);
     admin_.usage = usage_.get();
+    sessions_ =
+        *auth::Sessions::Open({.path = dir_ + "/sessions", .now = [] { return absl::Now(); }});
     admin_.tenants = [] {
       api::AdminControls::TenantNow now;
       now.tenant.name = "a";
@@ -120,6 +123,7 @@ class RpcTest : public ::testing::Test {
   // What servers over the same jobs, stores and workers stand on.
   api::ApiDependencies Dependencies() {
     return {.authenticator = authenticator_.get(),
+            .sessions = sessions_.get(),
             .jobs = &jobs_,
             .index = &index_,
             .submission = &submission_,
@@ -281,6 +285,7 @@ class RpcTest : public ::testing::Test {
   std::unique_ptr<executor::DispatchSwitch> dispatch_;
   observe::NoMetrics metrics_;
   std::unique_ptr<executor::UsageBook> usage_;
+  std::unique_ptr<auth::Sessions> sessions_;
   api::AdminControls admin_;
   executor::FakeTracer tracer_;
   api::OpenConnections connections_;

@@ -62,6 +62,8 @@ class Web:
         pattern, operation = self._operation(verb, path)
         if response.status >= 400:
             self.validate(json.loads(data), {"$ref": "#/components/schemas/Status"}, path)
+            described = operation is None or str(response.status) in operation["responses"]
+            harness.check(described, f"{verb} {path}: {response.status} is not in openapi.json")
             return
         harness.check(operation is not None, f"{verb} {path} is not in openapi.json")
         self.called.add((verb.lower(), pattern))
@@ -160,6 +162,10 @@ def test_compile(web, folder):
     kept, last = events(web, job)
     harness.check([int(e["seq"]) for e in kept] == list(range(1, last + 1)), "gaps in events")
     web.call("GET", f"/v1/jobs/{job}/events?fromSeq={last}")
+    web.call("GET", f"/v1/events?jobs={job}:{last}")
+    harness.check(web.json("GET", "/v1/sign-in") == {"needed": False}, "a sign-in is needed")
+    harness.check(web.json("POST", "/v1/session")["identity"] == "local", "session")
+    web.json("POST", "/v1/session:end")
     done = web.json("GET", f"/v1/jobs/{job}")["job"]
     harness.check("succeeded" in done and int(done["lastSeq"]) == last, f"{done}")
     ours = service.files_of(local)
