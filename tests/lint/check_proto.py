@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Checks the schemas with buf: their style, a comment on everything, and that nothing breaks what
-was made with the baseline.json beside them: clients of proto/, records of server/jobs/proto.
+was made with the baseline.json beside them: clients of proto/, records of server/jobs/proto. And
+openapi.json with redocly, which must find no error.
 
     check_proto.py [--update]
 
 --update makes the baselines anew, which is right where fields were added or nothing is released
-yet; review their diff. buf comes from npm (proto/package.json here, into build/proto-lint). Exit 0
+yet; review their diff. Both come from npm (proto/package.json here, into build/proto-lint). Exit 0
 clean, 1 findings, 77 skipped: npm is not installed, or this is no x86-64.
 """
 
@@ -24,19 +25,31 @@ SKIPPED = 77
 
 
 def install():
-    """buf's path; None without npm, or where the program does not run."""
+    """Where the packages are; None without npm, or where buf does not run."""
     if shutil.which("npm") is None or os.uname().machine != "x86_64":
         return None
     folder = os.path.join(ROOT, "build", "proto-lint")
     os.makedirs(folder, exist_ok=True)
     for name in ("package.json", "package-lock.json"):
         shutil.copy(os.path.join(HERE, "proto", name), folder)
-    buf = os.path.join(folder, "node_modules", "@bufbuild", "buf-linux-x64", "bin", "buf")
-    if not os.path.exists(buf):
+    packages = os.path.join(folder, "node_modules")
+    if not os.path.exists(os.path.join(packages, "@redocly")):
         subprocess.run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=folder,
                        check=True, stdout=subprocess.DEVNULL,
                        stderr=subprocess.DEVNULL)
-    return buf
+    return packages
+
+
+def lint_openapi(packages):
+    """Whether redocly finds no error."""
+    done = subprocess.run(
+        ["node", os.path.join(packages, "@redocly", "cli", "bin", "cli.js"), "lint",
+         "--format", "stylish", os.path.join(ROOT, "proto", "openapi.json")],
+        env={**os.environ, "REDOCLY_TELEMETRY": "off", "REDOCLY_SUPPRESS_UPDATE_NOTICE": "true"},
+        check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True)
+    if done.returncode != 0:
+        print(done.stdout)
+    return done.returncode == 0
 
 
 def image(buf, module):
@@ -52,11 +65,12 @@ def main():
     if sys.argv[1:] not in ([], ["--update"]):
         print(__doc__, file=sys.stderr)
         return 2
-    buf = install()
-    if buf is None:
+    packages = install()
+    if packages is None:
         print("proto: skipped, buf needs npm and an x86-64")
         return SKIPPED
-    failed = False
+    buf = os.path.join(packages, "@bufbuild", "buf-linux-x64", "bin", "buf")
+    failed = not lint_openapi(packages)
     for folder, outlives_build in MODULES.items():
         module = os.path.join(ROOT, folder)
         failed |= subprocess.run([buf, "lint"], cwd=module, check=False).returncode != 0
