@@ -691,10 +691,13 @@ absl::StatusOr<std::string> ArtifactCache::ReadArtifact(const CacheKey& key, abs
   return reader->Read(offset, max_bytes);
 }
 
-absl::Status ArtifactCache::Remove(const CacheKey& key) {
+absl::StatusOr<bool> ArtifactCache::Remove(const CacheKey& key) {
   const std::string name = key.ToString();
   const MutexLock stripe(impl_->StripeOf(name));
-  return impl_->RemoveLocked(name);
+  bool checked = false;
+  const bool is_there = impl_->VersionOf(name, &checked) != 0;
+  RETURN_IF_ERROR(impl_->RemoveLocked(name));
+  return is_there;
 }
 
 absl::Status ArtifactCache::Checkpoint(const std::string& path) {

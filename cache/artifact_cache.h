@@ -91,6 +91,7 @@ class ResultCache {
                                                           const Confirm& confirm) = 0;
   virtual absl::StatusOr<std::unique_ptr<ArtifactReader>> OpenArtifact(const CacheKey& key,
                                                                        absl::string_view name) = 0;
+  virtual absl::StatusOr<bool> Remove(const CacheKey& key) = 0;
 };
 
 // Results of compiles by CacheKey, in RocksDB (chunks of artifacts as integrated blobs). An entry
@@ -137,8 +138,8 @@ class ArtifactCache : public ResultCache {
   absl::StatusOr<std::string> ReadArtifact(const CacheKey& key, absl::string_view name,
                                            uint64_t offset, size_t max_bytes);
 
-  // OK also where there is none.
-  absl::Status Remove(const CacheKey& key);
+  // False: there is none.
+  absl::StatusOr<bool> Remove(const CacheKey& key) override;
 
   // Makes a database of the present state in `path`, which must not exist: hard links where the
   // file system allows.

@@ -719,6 +719,27 @@ absl::Status BlobStore::Remove(absl::string_view scope, absl::string_view sha256
   return absl::OkStatus();
 }
 
+BlobStore::Dropped BlobStore::DropUploads(absl::string_view scope, absl::Duration idle) {
+  std::vector<Impl::UploadPtr> found;
+  {
+    const MutexLock lock(impl_->mutex);
+    for (const auto& [key, upload] : impl_->uploads) {
+      const bool is_meant =
+          scope.empty() ? key.scope != impl_->options.own_scope : key.scope == scope;
+      if (is_meant) found.push_back(upload);
+    }
+  }
+  Dropped dropped;
+  for (const Impl::UploadPtr& upload : found) {
+    const MutexLock lock(upload->mutex);
+    const uint64_t bytes = upload->committed;
+    if (!impl_->EndIfIdle(*upload, impl_->options.steady_now() - idle)) continue;
+    ++dropped.uploads;
+    dropped.bytes += bytes;
+  }
+  return dropped;
+}
+
 size_t BlobStore::DropIdleUploads(absl::Duration idle) {
   std::vector<Impl::UploadPtr> all;
   {
@@ -746,6 +767,12 @@ BlobStore::Stats BlobStore::GetStats() const {
   stats.evicted_blobs = impl_->evicted;
   stats.damaged_blobs = impl_->damaged;
   return stats;
+}
+
+size_t BlobStore::ScopeUploads(absl::string_view scope) const {
+  const MutexLock lock(impl_->mutex);
+  const auto found = impl_->scope_uploads.find(std::string(scope));
+  return found == impl_->scope_uploads.end() ? 0 : found->second.count;
 }
 
 uint64_t BlobStore::ScopeBytes(absl::string_view scope) const {

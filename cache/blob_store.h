@@ -85,6 +85,7 @@ class InputStore {
                                              uint64_t offset, absl::string_view bytes) = 0;
   virtual absl::StatusOr<BlobInfo> Commit(absl::string_view scope, const BlobDigest& digest) = 0;
   virtual absl::Status Verify(absl::string_view scope, absl::string_view sha256) = 0;
+  virtual absl::Status Remove(absl::string_view scope, absl::string_view sha256) = 0;
 };
 
 // Content-addressed store of what clients upload: models and side inputs. Blobs are named by scope
@@ -170,7 +171,15 @@ class BlobStore : public InputStore {
   absl::Status LinkInto(const std::string& folder) const;
 
   // FAILED_PRECONDITION while a BlobRef holds it; NOT_FOUND.
-  absl::Status Remove(absl::string_view scope, absl::string_view sha256);
+  absl::Status Remove(absl::string_view scope, absl::string_view sha256) override;
+
+  // Drops the uploads of a scope, or with "" those of all but the program's own, that had no Append
+  // for so long. With no time it waits for one that is being written and drops it, too.
+  struct Dropped {
+    size_t uploads = 0;
+    uint64_t bytes = 0;  // that they had sent
+  };
+  Dropped DropUploads(absl::string_view scope, absl::Duration idle);
 
   // Drops uploads that had no Append for so long (a restart counts as one); returns their number.
   // The daemon calls it now and then.
@@ -187,6 +196,7 @@ class BlobStore : public InputStore {
   Stats GetStats() const;
   // Committed bytes of one scope, and what its open uploads have sent.
   uint64_t ScopeBytes(absl::string_view scope) const;
+  size_t ScopeUploads(absl::string_view scope) const;
 
  private:
   struct Hold;

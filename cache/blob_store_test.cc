@@ -363,6 +363,28 @@ TEST_F(BlobStoreTest, LimitsAndEviction) {
   EXPECT_EQ(store_->GetStats().open_uploads, 0u);
 }
 
+TEST_F(BlobStoreTest, UploadsOfAScopeOrOfAllButTheOwnAreDropped) {
+  options_.own_scope = "0own";
+  Reopen();
+  for (const char* scope : {"a", "b", "0own"}) {
+    ASSERT_TRUE(store_->BeginUpload(scope, DigestOf("12")).ok());
+    ASSERT_TRUE(store_->Append(scope, DigestOf("12"), 0, "1").ok());
+  }
+  EXPECT_EQ(store_->ScopeUploads("a"), 1u);
+  EXPECT_EQ(store_->DropUploads("a", absl::Minutes(1)).uploads, 0u);
+  const BlobStore::Dropped dropped = store_->DropUploads("a", absl::ZeroDuration());
+  EXPECT_EQ(dropped.uploads, 1u);
+  EXPECT_EQ(dropped.bytes, 1u);
+  EXPECT_EQ(store_->ScopeUploads("a"), 0u);
+  EXPECT_EQ(store_->Append("a", DigestOf("12"), 1, "2").status().code(), StatusCode::kNotFound);
+  now_ += absl::Minutes(2);
+  ASSERT_TRUE(store_->BeginUpload("a", DigestOf("12")).ok());  // anew, and not idle
+  EXPECT_EQ(store_->DropUploads("", absl::Minutes(1)).uploads, 1u);
+  EXPECT_EQ(store_->ScopeUploads("b"), 0u);
+  EXPECT_EQ(store_->ScopeUploads("0own"), 1u);
+  EXPECT_EQ(store_->GetStats().upload_bytes, 1u);
+}
+
 TEST_F(BlobStoreTest, AScopesLimitIsMadeRoomInByItsOwnBlobs) {
   uint64_t limit = 3000;
   options_.scope_limit = [&](absl::string_view scope) {

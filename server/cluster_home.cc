@@ -16,6 +16,7 @@
 #include "server/pg/node.h"
 #include "server/pg/pg_board.h"
 #include "server/pg/pg_job_store.h"
+#include "server/pg/pg_text.h"
 #include "server/pg/schema.h"
 #include "server/pg/shared_inputs.h"
 #include "server/pg/shared_results.h"
@@ -81,6 +82,9 @@ class ClusterHome : public JobHome {
   std::map<std::string, Counts> CountsByTenant() const override { return board_.CountsByTenant(); }
   void RefreshPolicies() override { board_.RefreshPolicies(); }
   void SetPaused(bool paused) override { board_.SetPaused(paused); }
+  std::unique_ptr<base::KeptText> OpenText(const std::string& name) override {
+    return std::make_unique<pg::PgText>(sessions_.get(), name);
+  }
 
   absl::Status Follow(ChangeListener listener) override {
     RETURN_IF_ERROR(AwaitStore(log_, [this] { return feed_.Begin(); }));

@@ -14,6 +14,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -24,13 +25,14 @@
 #include "server/api/admin.h"
 #include "server/auth/sessions.h"
 #include "server/backup/snapshot.h"
+#include "server/base/kept_text.h"
 #include "server/base/steady_clock.h"
 #include "server/daemon_context.h"
 #include "server/data_tasks.h"
 #include "server/executor/canary.h"
-#include "server/executor/dispatch_switch.h"
 #include "server/executor/dispatcher.h"
 #include "server/executor/lifecycle.h"
+#include "server/executor/operator_switch.h"
 #include "server/fronts.h"
 #include "server/http/health_endpoint.h"
 #include "server/job_home.h"
@@ -86,6 +88,9 @@ class Daemon {
   // Takes the tenants file as it is now, or stays with the old one where it is no good.
   void Reload();
 
+  // Takes what an operator decided at another node, and ends what was set for a time.
+  void RefreshDecisions();
+
   // Ends uploads to which nothing was added for --upload-idle-seconds.
   void DropIdleUploads();
 
@@ -100,6 +105,8 @@ class Daemon {
   void Drain();
 
  private:
+  // The clock of what is kept: the cluster's, where there is one.
+  absl::Time Now() const { return home_ != nullptr ? home_->Now() : absl::Now(); }
   absl::Status ReadTenants();
   absl::Status TakeDataDir();
   absl::Status StartHealth();
@@ -107,6 +114,10 @@ class Daemon {
   absl::Status StartTracing();
   absl::Status StartJobSystem();
   absl::Status StartAdmin();
+  absl::Status OpenSwitches();
+  void ApplySwitches();
+  void FillAdmin();
+  void Report(absl::string_view what, const absl::Status& status);
   api::ApiDependencies Dependencies();
   void StartDispatching();
   void StartMonitor();
@@ -133,6 +144,9 @@ class Daemon {
   std::string tenants_error_;  // what was last logged of the file
   std::atomic<bool> tenants_ok_ = true;
   std::atomic<int64_t> tenants_read_ = absl::ToUnixSeconds(absl::Now());  // the one in force
+  // Decisions of an operator; empty until StartAdmin opens the texts.
+  auth::IssuedTokens tokens_{[this] { return Now(); }};
+  auth::TemporaryLimits limits_{[this] { return Now(); }};
   // The stages, in their order.
   std::unique_ptr<auth::Authenticator> authenticator_;
   std::unique_ptr<auth::TenantRules> rules_;
@@ -145,7 +159,11 @@ class Daemon {
   std::unique_ptr<executor::UsageBook> usage_;
   std::unique_ptr<JobSystem> system_;
   std::unique_ptr<log::AuditLog> audit_;
-  std::unique_ptr<executor::DispatchSwitch> dispatch_;
+  std::vector<std::unique_ptr<base::KeptText>> texts_;
+  std::atomic<bool> paused_ = false;
+  std::atomic<bool> cordoned_ = false;
+  std::unique_ptr<executor::OperatorSwitch> dispatch_;  // of all nodes
+  std::unique_ptr<executor::OperatorSwitch> cordon_;    // of this one
   api::AdminControls admin_;
   api::OpenConnections connections_;
   std::unique_ptr<api::OpenStreams> streams_;
@@ -184,15 +202,17 @@ absl::Status Daemon::ReadTenants() {
   if (flags.tenants.empty()) {
     authenticator_ = auth::Authenticator::Everybody(flags.address_call_rate);
   } else {
-    ASSIGN_OR_RETURN(authenticator_, auth::Authenticator::FromFile(
-                                         flags.tenants, [] { return absl::Now(); }, context_.log,
-                                         flags.address_call_rate));
+    ASSIGN_OR_RETURN(authenticator_,
+                     auth::Authenticator::FromFile(flags.tenants, [this] { return Now(); },
+                                                   context_.log, flags.address_call_rate,
+                                                   {.tokens = &tokens_, .limits = &limits_}));
   }
   rules_ = std::make_unique<auth::TenantRules>(
       authenticator_.get(),
       auth::TenantRulesOptions{.default_stored_bytes = static_cast<uint64_t>(flags.tenant_blob_mib)
                                                        << 20,
-                               .shared_cache = flags.shared_cache});
+                               .shared_cache = flags.shared_cache},
+      &limits_);
   context_.rules = rules_.get();
   return absl::OkStatus();
 }
@@ -271,7 +291,7 @@ absl::Status Daemon::StartJobSystem() {
   ASSIGN_OR_RETURN(usage_,
                    executor::UsageBook::Open(
                        context_.data_dir + "/usage", [] { return absl::Now(); }, &metrics_));
-  system_ = std::make_unique<JobSystem>(context_, *home_, *fleet_, usage_.get(), epoch);
+  system_ = std::make_unique<JobSystem>(context_, *home_, *fleet_, *stores_, usage_.get(), epoch);
   sampler_.Add([this](observe::Metrics& metrics) {
     system_->Sample(metrics);
     fleet_->Sample(metrics);
@@ -288,24 +308,65 @@ absl::Status Daemon::StartAdmin() {
   ASSIGN_OR_RETURN(audit_, log::AuditLog::Open({.dir = context_.data_dir + "/audit",
                                                 .syslog_socket = context_.flags.audit_syslog,
                                                 .now = [] { return absl::Now(); }}));
-  ASSIGN_OR_RETURN(
-      dispatch_, executor::DispatchSwitch::Open(context_.data_dir + "/dispatch_paused",
-                                                [this](bool paused) { home_->SetPaused(paused); }));
-  if (dispatch_->Get().paused) {
-    context_.log->Warning("dispatch is paused: no job is started",
-                          {{"since", absl::FormatTime(dispatch_->Get().since)},
-                           {"by", dispatch_->Get().by},
-                           {"fix", "npuc-remote admin resume"}});
-  }
+  RETURN_IF_ERROR(OpenSwitches());
+  texts_.push_back(home_->OpenText("tokens"));
+  RETURN_IF_ERROR(tokens_.Attach(texts_.back().get()));
+  texts_.push_back(home_->OpenText("tenant_limits"));
+  RETURN_IF_ERROR(limits_.Attach(texts_.back().get()));
+  home_->RefreshPolicies();
   streams_ = std::make_unique<api::OpenStreams>(context_.tracer);
   sampler_.Add([this](observe::Metrics& metrics) {
     connections_.Sample(metrics);
     streams_->Sample(metrics);
   });
-  admin_ = {.dispatch = dispatch_.get(), .usage = usage_.get(), .tenants = [this] {
-              return system_->Tenants(*authenticator_);
-            }};
+  FillAdmin();
   return absl::OkStatus();
+}
+
+absl::Status Daemon::OpenSwitches() {
+  texts_.push_back(home_->OpenText("dispatch_paused"));
+  ASSIGN_OR_RETURN(dispatch_, executor::OperatorSwitch::Open("dispatch_paused", texts_.back().get(),
+                                                             [this](bool on) {
+                                                               paused_ = on;
+                                                               ApplySwitches();
+                                                             }));
+  // A node's own, also in a cluster.
+  texts_.push_back(std::make_unique<base::FileText>(context_.data_dir + "/cordoned"));
+  ASSIGN_OR_RETURN(cordon_, executor::OperatorSwitch::Open(context_.data_dir + "/cordoned",
+                                                           texts_.back().get(), [this](bool on) {
+                                                             cordoned_ = on;
+                                                             ApplySwitches();
+                                                           }));
+  const auto warn = [this](executor::OperatorSwitch& one, absl::string_view what,
+                           absl::string_view fix) {
+    const executor::OperatorSwitch::State state = one.Get();
+    if (!state.on) return;
+    context_.log->Warning(
+        what, {{"since", absl::FormatTime(state.since)}, {"by", state.by}, {"fix", fix}});
+  };
+  warn(*dispatch_, "dispatch is paused: no job is started", "npuc-remote admin resume");
+  warn(*cordon_, "this node is cordoned: it starts no job", "npuc-remote admin uncordon");
+  return absl::OkStatus();
+}
+
+void Daemon::ApplySwitches() { home_->SetPaused(paused_ || cordoned_); }
+
+void Daemon::FillAdmin() {
+  admin_ = {.dispatch = dispatch_.get(),
+            .cordon = cordon_.get(),
+            .usage = usage_.get(),
+            .tokens = &tokens_,
+            .limits = &limits_,
+            .inputs = home_->inputs(),
+            .results = home_->results(),
+            .now = [this] { return Now(); },
+            .tenants = [this] { return system_->Tenants(*authenticator_); },
+            .tenant = [this](const std::string& name) { return system_->FindTenant(name); },
+            .refresh_policies = [this] { home_->RefreshPolicies(); },
+            .drop_uploads =
+                [this](const std::string& tenant, absl::Duration idle) {
+                  return stores_->blobs->DropUploads(tenant, idle);
+                }};
 }
 
 api::ApiDependencies Daemon::Dependencies() {
@@ -463,6 +524,28 @@ void Daemon::Reload() {
   tenants_error_ = error;
 }
 
+void Daemon::Report(absl::string_view what, const absl::Status& status) {
+  if (status.ok() || absl::IsUnavailable(status))
+    return;  // readiness reports that the store is away
+  context_.log->Error(what, {{"error", status.message()}});
+}
+
+void Daemon::RefreshDecisions() {
+  const absl::StatusOr<bool> limits = limits_.Refresh();
+  Report("limits of tenants that were set for a time cannot be read", limits.status());
+  if (limits.ok() && *limits) {
+    home_->RefreshPolicies();
+    context_.log->Info("limits of tenants that were set for a time have changed or ended");
+  }
+  Report("tokens that were rotated cannot be read", tokens_.Refresh().status());
+  const absl::StatusOr<bool> paused = dispatch_->Refresh();
+  Report("whether dispatch is paused cannot be read", paused.status());
+  if (paused.ok() && *paused) {
+    context_.log->Warning(dispatch_->Get().on ? "dispatch is paused" : "dispatch is resumed",
+                          {{"identity", dispatch_->Get().by}, {"reason", dispatch_->Get().reason}});
+  }
+}
+
 void Daemon::DropIdleUploads() {
   const size_t dropped =
       stores_->blobs->DropIdleUploads(absl::Seconds(context_.flags.upload_idle_seconds));
@@ -560,6 +643,7 @@ int RunDaemon(int argc, const char* const* argv, const DaemonHooks& hooks) {
   while (signal != SIGTERM && signal != SIGINT) {
     signal = stop.Wait(kHousekeepingPeriod);
     daemon.Reload();
+    daemon.RefreshDecisions();
     daemon.DropIdleUploads();
     daemon.SaveUsage();
     daemon.ServeSnapshots();

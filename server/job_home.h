@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "cache/artifact_cache.h"
 #include "cache/blob_store.h"
+#include "server/base/kept_text.h"
 #include "server/daemon_context.h"
 #include "server/jobs/job_board.h"
 #include "server/jobs/job_store.h"
@@ -51,6 +52,9 @@ class JobHome {
   virtual void RefreshPolicies() = 0;
   // While it is paused this daemon starts no job, but for its own canaries.
   virtual void SetPaused(bool paused) = 0;
+
+  // Opens the text of an operator's decisions by name; all daemons share it.
+  virtual std::unique_ptr<base::KeptText> OpenText(const std::string& name) = 0;
 
   // The changes that other daemons make of jobs; there may be none.
   struct ChangeListener {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -84,10 +85,11 @@ executor::UploadsOptions OptionsOfUploads(const DaemonContext& context) {
 }  // namespace
 
 JobSystem::JobSystem(const DaemonContext& daemon, JobHome& job_home, WorkerFleet& fleet,
-                     executor::UsageBook* usage_book,
+                     const Stores& own_stores, executor::UsageBook* usage_book,
                      std::optional<int64_t> model_info_time_seconds)
     : context(daemon),
       home(job_home),
+      stores(own_stores),
       configs(ParseConfig, kConfigMemoBytes),
       bundles({.dir = context.data_dir + "/bundles"}),
       store(home.store(), context.metrics, context.watchdog, base::SteadyNow),
@@ -200,22 +202,33 @@ void JobSystem::OnJobEnded(const jobs::Job& job) {
 
 std::vector<api::AdminControls::TenantNow> JobSystem::Tenants(
     const auth::Authenticator& authenticator) const {
-  std::map<std::string, api::AdminControls::TenantNow> found;
+  std::set<std::string> names;
   const std::shared_ptr<const auth::TenantDirectory> directory = authenticator.directory();
-  for (const auto& [name, tenant] : directory->tenants()) found[name].tenant = tenant;
-  for (const auto& [name, counts] : home.CountsByTenant()) {
-    if (name == executor::Canary::kTenant) continue;
-    api::AdminControls::TenantNow& now = found[name];
-    now.tenant.name = name;
-    now.queued = counts.queued;
-    now.running = counts.running;
+  for (const auto& [name, tenant] : directory->tenants()) names.insert(name);
+  const std::map<std::string, JobHome::Counts> counts = home.CountsByTenant();
+  for (const auto& [name, jobs_of_it] : counts) {
+    if (name != executor::Canary::kTenant) names.insert(name);
   }
   std::vector<api::AdminControls::TenantNow> all;
-  for (auto& [name, now] : found) {
-    now.tenant.quota.stored_bytes = static_cast<int64_t>(context.rules->StoredBytesOf(name));
-    all.push_back(std::move(now));
-  }
+  for (const std::string& name : names) all.push_back(Describe(name, counts));
   return all;
+}
+
+api::AdminControls::TenantNow JobSystem::FindTenant(const std::string& name) const {
+  return Describe(name, home.CountsByTenant());
+}
+
+api::AdminControls::TenantNow JobSystem::Describe(
+    const std::string& name, const std::map<std::string, JobHome::Counts>& counts) const {
+  api::AdminControls::TenantNow now{.tenant = context.rules->Find(name)};
+  now.tenant.quota.stored_bytes = static_cast<int64_t>(context.rules->StoredBytesOf(name));
+  if (const auto found = counts.find(name); found != counts.end()) {
+    now.queued = found->second.queued;
+    now.running = found->second.running;
+  }
+  now.stored_bytes = static_cast<int64_t>(stores.blobs->ScopeBytes(name));
+  now.open_uploads = static_cast<int64_t>(stores.blobs->ScopeUploads(name));
+  return now;
 }
 
 }  // namespace npuc::daemon

@@ -2,8 +2,10 @@
 #define NPUC_SERVER_JOB_SYSTEM_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -24,6 +26,7 @@
 #include "server/jobs/job_index.h"
 #include "server/jobs/job_service.h"
 #include "server/jobs/observed_job_store.h"
+#include "server/stores.h"
 #include "server/worker_fleet.h"
 
 namespace npuc::daemon {
@@ -32,10 +35,11 @@ namespace npuc::daemon {
 inline constexpr absl::Duration kDefaultTimeout = absl::Hours(1);
 
 // Everything between a request and its stored result; the fronts bring requests, the dispatcher
-// runs what waits. `context`, `home`, `fleet` and `usage` must outlive it.
+// runs what waits. `context`, `home`, `fleet`, `stores`
+// and `usage` must outlive it.
 struct JobSystem {
   // model_info_time_seconds: SOURCE_DATE_EPOCH, where it is set.
-  JobSystem(const DaemonContext& context, JobHome& home, WorkerFleet& fleet,
+  JobSystem(const DaemonContext& context, JobHome& home, WorkerFleet& fleet, const Stores& stores,
             executor::UsageBook* usage, std::optional<int64_t> model_info_time_seconds);
   JobSystem(const JobSystem&) = delete;
   JobSystem& operator=(const JobSystem&) = delete;
@@ -53,9 +57,12 @@ struct JobSystem {
   // Those of the tenants file, and those with jobs; by name.
   std::vector<api::AdminControls::TenantNow> Tenants(
       const auth::Authenticator& authenticator) const;
+  // One that may have none of both.
+  api::AdminControls::TenantNow FindTenant(const std::string& name) const;
 
   const DaemonContext& context;
   JobHome& home;
+  const Stores& stores;
   std::mt19937_64 random{std::random_device{}()};
   executor::InputHolds holds;
   executor::ConfigMemo configs;
@@ -71,6 +78,10 @@ struct JobSystem {
   executor::Inspections inspections;
   executor::Uploads uploads;
   executor::Downloads downloads;
+
+ private:
+  api::AdminControls::TenantNow Describe(
+      const std::string& name, const std::map<std::string, JobHome::Counts>& counts) const;
 };
 
 }  // namespace npuc::daemon

@@ -19,6 +19,7 @@ class LocalHome : public JobHome {
   LocalHome(const DaemonContext& context, Stores& stores,
             std::unique_ptr<jobs::RocksDbJobStore> store)
       : stores_(stores),
+        data_dir_(context.data_dir),
         store_(std::move(store)),
         queue_({.max_queued = context.flags.max_queued,
                 .kept_for_idle = PlacesKeptForIdle(context),
@@ -44,12 +45,16 @@ class LocalHome : public JobHome {
   }
   void RefreshPolicies() override { queue_.RefreshPolicies(); }
   void SetPaused(bool paused) override { board_.SetPaused(paused); }
+  std::unique_ptr<base::KeptText> OpenText(const std::string& name) override {
+    return std::make_unique<base::FileText>(data_dir_ + "/" + name);
+  }
   absl::Status Follow(ChangeListener) override { return absl::OkStatus(); }
   void Drain() override {}
   void Leave() override {}
 
  private:
   Stores& stores_;
+  const std::string data_dir_;
   const std::unique_ptr<jobs::RocksDbJobStore> store_;
   scheduler::FairQueue queue_;
   jobs::LocalBoard board_;

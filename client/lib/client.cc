@@ -1,9 +1,12 @@
 #include "client/lib/client.h"
 
+#include <sys/random.h>
+
 #include <algorithm>
 #include <random>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/lib/channel.h"
@@ -29,6 +32,16 @@ std::string NewRequestId() {
   std::string id;
   for (int i = 0; i < 4; ++i) absl::StrAppendFormat(&id, "%08x", random());
   return id;
+}
+
+absl::StatusOr<std::string> NewToken() {
+  constexpr size_t kTokenBytes = 32;
+  std::string bytes(kTokenBytes, '\0');
+  // So few bytes come at once, or not at all.
+  if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
+    return absl::UnavailableError("the kernel gives no random bytes for a token");
+  }
+  return absl::BytesToHexString(bytes);
 }
 
 Client::Client(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -247,6 +260,52 @@ absl::StatusOr<v1::ListTenantsResponse> Client::ListTenants() {
   RETURN_IF_ERROR(impl_->Retried(&Server::admin, &v1::AdminService::Stub::PrepareAsyncListTenants,
                                  v1::ListTenantsRequest(), response));
   return response;
+}
+
+absl::StatusOr<v1::CordonState> Client::SetCordon(bool cordoned, absl::string_view reason) {
+  v1::SetCordonRequest request;
+  request.set_cordoned(cordoned);
+  request.set_reason(Copy(reason));
+  v1::SetCordonResponse response;
+  RETURN_IF_ERROR(impl_->Retried(&Server::admin, &v1::AdminService::Stub::PrepareAsyncSetCordon,
+                                 request, response));
+  return std::move(*response.mutable_state());
+}
+
+absl::StatusOr<v1::TenantState> Client::SetTenantLimits(const v1::SetTenantLimitsRequest& request) {
+  v1::SetTenantLimitsResponse response;
+  RETURN_IF_ERROR(impl_->Retried(
+      &Server::admin, &v1::AdminService::Stub::PrepareAsyncSetTenantLimits, request, response));
+  return std::move(*response.mutable_tenant());
+}
+
+absl::StatusOr<v1::RotateTokenResponse> Client::RotateToken(const v1::RotateTokenRequest& request) {
+  v1::RotateTokenResponse response;
+  RETURN_IF_ERROR(impl_->Retried(&Server::admin, &v1::AdminService::Stub::PrepareAsyncRotateToken,
+                                 request, response));
+  return response;
+}
+
+absl::StatusOr<v1::DropUploadsResponse> Client::DropUploads(const v1::DropUploadsRequest& request) {
+  v1::DropUploadsResponse response;
+  RETURN_IF_ERROR(impl_->Retried(&Server::admin, &v1::AdminService::Stub::PrepareAsyncDropUploads,
+                                 request, response));
+  return response;
+}
+
+absl::StatusOr<v1::EvictContentResponse> Client::EvictContent(
+    const v1::EvictContentRequest& request) {
+  v1::EvictContentResponse response;
+  RETURN_IF_ERROR(impl_->Retried(&Server::admin, &v1::AdminService::Stub::PrepareAsyncEvictContent,
+                                 request, response));
+  return response;
+}
+
+absl::StatusOr<v1::TenantState> Client::GetQuota() {
+  v1::GetQuotaResponse response;
+  RETURN_IF_ERROR(impl_->Retried(&Server::admin, &v1::AdminService::Stub::PrepareAsyncGetQuota,
+                                 v1::GetQuotaRequest(), response));
+  return std::move(*response.mutable_tenant());
 }
 
 absl::StatusOr<v1::ListConnectionsResponse> Client::ListConnections(int limit) {

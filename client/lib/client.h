@@ -118,10 +118,19 @@ class Client {
   // All pages together.
   absl::StatusOr<v1::RequeueJobsResponse> RequeueJobs(v1::ListCompileJobsRequest filter);
   absl::StatusOr<v1::ListTenantsResponse> ListTenants();
+  // UNIMPLEMENTED, as the next four: the server is older than that. The cordon is that of the
+  // server that answers.
+  absl::StatusOr<v1::CordonState> SetCordon(bool cordoned, absl::string_view reason);
+  absl::StatusOr<v1::TenantState> SetTenantLimits(const v1::SetTenantLimitsRequest& request);
+  absl::StatusOr<v1::RotateTokenResponse> RotateToken(const v1::RotateTokenRequest& request);
+  absl::StatusOr<v1::DropUploadsResponse> DropUploads(const v1::DropUploadsRequest& request);
+  absl::StatusOr<v1::EvictContentResponse> EvictContent(const v1::EvictContentRequest& request);
   // UNIMPLEMENTED: the server is older than that.
   absl::StatusOr<v1::ListConnectionsResponse> ListConnections(int limit);
   // Needs the right `read`. UNIMPLEMENTED: the server is older than that.
   absl::StatusOr<std::vector<v1::TenantUsage>> GetUsage(const v1::GetUsageRequest& request);
+  // Returns the caller's own tenant. UNIMPLEMENTED: the server is older than that.
+  absl::StatusOr<v1::TenantState> GetQuota();
 
   // `core` and `framework` may be empty, for all. UNIMPLEMENTED: the server is older than that.
   absl::StatusOr<std::vector<v1::Operator>> ListOperators(absl::string_view core,
@@ -135,6 +144,10 @@ class Client {
 
 // 32 random hexadecimal digits.
 std::string NewRequestId();
+
+// A token that nobody can guess, of 64 hexadecimal digits, for RotateToken, which
+// sends its SHA-256 alone. UNAVAILABLE: the kernel gives no random bytes.
+absl::StatusOr<std::string> NewToken();
 
 // True where `server` names this machine: localhost, 127.0.0.0/8, [::1] or unix:PATH.
 bool IsLoopback(absl::string_view server);

@@ -1,5 +1,12 @@
 // admin: what an operator does by hand.
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,6 +15,7 @@
 #include "absl/strings/str_join.h"
 #include "client/npuc_remote/commands.h"
 #include "client/npuc_remote/output.h"
+#include "compiler_core/base/digest.h"
 
 namespace npuc::remote {
 namespace {
@@ -25,6 +33,36 @@ std::string DispatchText(const v1::DispatchState& state) {
   if (!state.paused()) return "jobs are started";
   return absl::StrCat("paused by ", Printable(state.by()), " since ", HumanTime(state.since()),
                       state.reason().empty() ? "" : ": ", Printable(state.reason(), 2000));
+}
+
+std::string CordonText(const v1::CordonState& state) {
+  const std::string node = Printable(state.node());
+  if (!state.cordoned()) return absl::StrCat(node, " starts jobs");
+  return absl::StrCat(node, " is cordoned by ", Printable(state.by()), " since ",
+                      HumanTime(state.since()), state.reason().empty() ? "" : ": ",
+                      Printable(state.reason(), 2000));
+}
+
+// The one tenant that --tenant names; sets `exit` where it names none or several.
+std::string TenantOf(const Options& options, Console& console, std::optional<ExitCode>& exit) {
+  if (options.filter.tenants_size() == 1) return options.filter.tenants(0);
+  console.Err(Console::Tone::kBad, absl::StrCat("npuc-remote: admin ", options.admin_action,
+                                                " wants one --tenant NAME"));
+  exit = kWrongUsage;
+  return "";
+}
+
+google::protobuf::Duration ToProto(absl::Duration span) {
+  google::protobuf::Duration out;
+  out.set_seconds(absl::ToInt64Seconds(span));
+  return out;
+}
+
+ExitCode SetCordon(client::Client& client, const Options& options, Console& console) {
+  const auto state = client.SetCordon(options.admin_action == "cordon", options.reason);
+  if (!state.ok()) return console.Fail(state.status(), options.json);
+  console.Out(options.json ? CordonJson(*state) : CordonText(*state));
+  return kDone;
 }
 
 ExitCode SetDispatch(client::Client& client, const Options& options, Console& console) {
@@ -58,6 +96,153 @@ ExitCode RequeueJobs(client::Client& client, const Options& options, Console& co
 
 std::string Limit(bool is_set, int64_t limit) { return is_set ? absl::StrCat(limit) : "-"; }
 
+std::string BytesLimit(bool is_set, int64_t limit) { return is_set ? HumanBytes(limit) : "-"; }
+
+std::string TemporaryText(const v1::TenantState& tenant) {
+  const v1::TemporaryLimits& temporary = tenant.temporary();
+  return absl::StrCat(Printable(tenant.name()), ": ",
+                      Printable(temporary.limits().ShortDebugString(), 2000), " until ",
+                      HumanTime(temporary.end_time()), ", set by ", Printable(temporary.by()),
+                      temporary.reason().empty() ? "" : ": ", Printable(temporary.reason(), 2000));
+}
+
+void PrintTenants(const std::vector<v1::TenantState>& tenants, Console& console) {
+  std::vector<std::vector<std::string>> rows = {{"TENANT", "WEIGHT", "QUEUED", "OF", "RUNNING",
+                                                 "OF", "STORED", "OF", "UPLOADS", "A JOB",
+                                                 "RESULTS", "UPLOAD/S", "CALLS/S"}};
+  for (const v1::TenantState& tenant : tenants) {
+    rows.push_back({Printable(tenant.name()), absl::StrCat(tenant.weight()),
+                    absl::StrCat(tenant.queued_jobs()),
+                    Limit(tenant.has_max_queued_jobs(), tenant.max_queued_jobs()),
+                    absl::StrCat(tenant.running_jobs()),
+                    Limit(tenant.has_max_running_jobs(), tenant.max_running_jobs()),
+                    HumanBytes(tenant.stored_bytes()),
+                    BytesLimit(tenant.has_max_stored_bytes(), tenant.max_stored_bytes()),
+                    absl::StrCat(tenant.open_uploads()),
+                    BytesLimit(tenant.has_max_job_bytes(), tenant.max_job_bytes()),
+                    BytesLimit(tenant.has_max_result_bytes(), tenant.max_result_bytes()),
+                    BytesLimit(tenant.has_max_upload_rate(), tenant.max_upload_rate()),
+                    Limit(tenant.has_max_call_rate(), tenant.max_call_rate())});
+  }
+  PrintTable(rows, console);
+  for (const v1::TenantState& tenant : tenants) {
+    if (tenant.has_temporary()) console.Out(TemporaryText(tenant));
+  }
+}
+
+ExitCode SetLimits(client::Client& client, const Options& options, Console& console) {
+  std::optional<ExitCode> exit;
+  v1::SetTenantLimitsRequest request;
+  request.set_tenant(TenantOf(options, console, exit));
+  if (exit.has_value()) return *exit;
+  request.set_reason(options.reason);
+  if (options.admin_action == "limit") {
+    if (options.limits.ByteSizeLong() == 0 || !options.span.has_value()) {
+      console.Err(Console::Tone::kBad,
+                  "npuc-remote: admin limit wants --for TIME, and --weight or --quota");
+      return kWrongUsage;
+    }
+    *request.mutable_limits() = options.limits;
+    *request.mutable_duration() = ToProto(*options.span);
+  }
+  const auto tenant = client.SetTenantLimits(request);
+  if (!tenant.ok()) return console.Fail(tenant.status(), options.json);
+  if (options.json) {
+    console.Out(TenantJson(*tenant));
+  } else {
+    PrintTenants({*tenant}, console);
+  }
+  return kDone;
+}
+
+ExitCode RotateToken(client::Client& client, const Options& options, Console& console) {
+  std::optional<ExitCode> exit;
+  v1::RotateTokenRequest request;
+  request.set_tenant(TenantOf(options, console, exit));
+  if (exit.has_value()) return *exit;
+  request.set_identity(options.identity);
+  if (options.grace.has_value()) *request.mutable_grace() = ToProto(*options.grace);
+  const absl::StatusOr<std::string> token = client::NewToken();
+  if (!token.ok()) return console.Fail(token.status(), options.json);
+  request.set_token_sha256(Sha256Hex(*token));
+  // Before the call: a token that cannot be kept must not replace one.
+  if (options.output_folder.has_value()) {
+    const int fd = open(options.output_folder->c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+                        S_IRUSR | S_IWUSR);
+    const std::string line = *token + "\n";
+    const bool written =
+        fd >= 0 && write(fd, line.data(), line.size()) == static_cast<ssize_t>(line.size());
+    const int error = errno;
+    if (fd >= 0) close(fd);
+    if (!written) {
+      console.Err(Console::Tone::kBad,
+                  absl::StrCat("npuc-remote: cannot write the token to ", *options.output_folder,
+                               ": ", std::strerror(error)));
+      return kWrongUsage;
+    }
+  }
+  const auto answer = client.RotateToken(request);
+  if (!answer.ok()) {
+    if (options.output_folder.has_value()) unlink(options.output_folder->c_str());
+    return console.Fail(answer.status(), options.json);
+  }
+  const std::string shown = options.output_folder.has_value() ? "" : *token;
+  if (options.json) {
+    console.Out(RotationJson(*answer, shown));
+    return kDone;
+  }
+  if (!shown.empty()) console.Out(shown);
+  console.Err(Console::Tone::kPlain, answer->has_old_tokens_end_time()
+                                        ? absl::StrCat("the old token is valid until ",
+                                                       HumanTime(answer->old_tokens_end_time()))
+                                        : "no other token is valid");
+  return kDone;
+}
+
+ExitCode DropUploads(client::Client& client, const Options& options, Console& console) {
+  v1::DropUploadsRequest request;
+  if (options.filter.tenants_size() > 0 || !options.all) {
+    std::optional<ExitCode> exit;
+    request.set_tenant(TenantOf(options, console, exit));
+    if (exit.has_value()) return *exit;
+  }
+  if (options.span.has_value()) *request.mutable_idle() = ToProto(*options.span);
+  request.set_reason(options.reason);
+  const auto answer = client.DropUploads(request);
+  if (!answer.ok()) return console.Fail(answer.status(), options.json);
+  console.Out(options.json ? DroppedJson(*answer)
+                           : absl::StrCat(answer->dropped(), " uploads dropped, ",
+                                          HumanBytes(answer->dropped_bytes())));
+  return kDone;
+}
+
+ExitCode Evict(client::Client& client, const Options& options, Console& console) {
+  const int names = (options.blob.empty() ? 0 : 1) + (options.result.empty() ? 0 : 1) +
+                    (options.job.empty() ? 0 : 1);
+  if (names != 1) {
+    console.Err(Console::Tone::kBad,
+                "npuc-remote: admin evict wants one of --blob, --result and --job");
+    return kWrongUsage;
+  }
+  v1::EvictContentRequest request;
+  if (options.filter.tenants_size() > 0) request.set_tenant(options.filter.tenants(0));
+  if (!options.blob.empty()) request.set_blob_sha256(options.blob);
+  if (!options.result.empty()) request.set_result_key(options.result);
+  if (!options.job.empty()) request.set_job_id(options.job);
+  request.set_reason(options.reason);
+  const auto answer = client.EvictContent(request);
+  if (!answer.ok()) return console.Fail(answer.status(), options.json);
+  if (options.json) {
+    console.Out(EvictedJson(*answer));
+    return kDone;
+  }
+  for (const std::string& name : answer->evicted()) {
+    console.Out(absl::StrCat("evicted ", Printable(name)));
+  }
+  if (answer->evicted().empty()) console.Out("it was not there");
+  return kDone;
+}
+
 ExitCode ListTenants(client::Client& client, const Options& options, Console& console) {
   const auto answer = client.ListTenants();
   if (!answer.ok()) return console.Fail(answer.status(), options.json);
@@ -65,19 +250,9 @@ ExitCode ListTenants(client::Client& client, const Options& options, Console& co
     for (const v1::TenantState& tenant : answer->tenants()) console.Out(TenantJson(tenant));
     return kDone;
   }
-  std::vector<std::vector<std::string>> rows = {
-      {"TENANT", "WEIGHT", "QUEUED", "OF", "RUNNING", "OF", "STORED BYTES", "JOB BYTES"}};
-  for (const v1::TenantState& tenant : answer->tenants()) {
-    rows.push_back({Printable(tenant.name()), absl::StrCat(tenant.weight()),
-                    absl::StrCat(tenant.queued_jobs()),
-                    Limit(tenant.has_max_queued_jobs(), tenant.max_queued_jobs()),
-                    absl::StrCat(tenant.running_jobs()),
-                    Limit(tenant.has_max_running_jobs(), tenant.max_running_jobs()),
-                    Limit(tenant.has_max_stored_bytes(), tenant.max_stored_bytes()),
-                    Limit(tenant.has_max_job_bytes(), tenant.max_job_bytes())});
-  }
-  PrintTable(rows, console);
+  PrintTenants({answer->tenants().begin(), answer->tenants().end()}, console);
   console.Out(DispatchText(answer->dispatch()));
+  if (answer->cordon().cordoned()) console.Out(CordonText(answer->cordon()));
   return kDone;
 }
 
@@ -118,6 +293,11 @@ ExitCode RunAdmin(client::Client& client, const Options& options, Console& conso
   if (action == "tenants") return ListTenants(client, options, console);
   if (action == "connections") return ListConnections(client, options, console);
   if (action == "pause" || action == "resume") return SetDispatch(client, options, console);
+  if (action == "cordon" || action == "uncordon") return SetCordon(client, options, console);
+  if (action == "limit" || action == "unlimit") return SetLimits(client, options, console);
+  if (action == "rotate-token") return RotateToken(client, options, console);
+  if (action == "drop-uploads") return DropUploads(client, options, console);
+  if (action == "evict") return Evict(client, options, console);
   if (MatchesAll(options.filter) && !options.all) {
     console.Err(Console::Tone::kBad,
                 absl::StrCat("npuc-remote: admin ", action,
@@ -127,6 +307,17 @@ ExitCode RunAdmin(client::Client& client, const Options& options, Console& conso
   }
   return action == "cancel" ? CancelJobs(client, options, console)
                             : RequeueJobs(client, options, console);
+}
+
+ExitCode RunQuota(client::Client& client, const Options& options, Console& console) {
+  const absl::StatusOr<v1::TenantState> tenant = client.GetQuota();
+  if (!tenant.ok()) return console.Fail(tenant.status(), options.json);
+  if (options.json) {
+    console.Out(TenantJson(*tenant));
+  } else {
+    PrintTenants({*tenant}, console);
+  }
+  return kDone;
 }
 
 ExitCode RunUsage(client::Client& client, const Options& options, Console& console) {

@@ -139,6 +139,8 @@ ExitCode Dispatch(client::Client& client, const Options& options, Console& conso
       return RunInspect(client, options, console);
     case Command::kServer:
       return RunServer(client, options, console);
+    case Command::kQuota:
+      return RunQuota(client, options, console);
     case Command::kWhoami:
       return RunWhoami(client, options, console);
     case Command::kHealth:

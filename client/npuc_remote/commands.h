@@ -26,6 +26,7 @@ ExitCode RunCancel(client::Client& client, const Options& options, Console& cons
 ExitCode RunFetch(client::Client& client, const Options& options, Console& console);
 ExitCode RunAdmin(client::Client& client, const Options& options, Console& console);
 ExitCode RunUsage(client::Client& client, const Options& options, Console& console);
+ExitCode RunQuota(client::Client& client, const Options& options, Console& console);
 ExitCode RunInspect(client::Client& client, const Options& options, Console& console);
 ExitCode RunServer(client::Client& client, const Options& options, Console& console);
 ExitCode RunWhoami(client::Client& client, const Options& options, Console& console);

@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "client/npuc_remote/command_docs.h"
 #include "client/npuc_remote/output.h"
@@ -51,6 +52,14 @@ std::string CheckPatience(const std::string& text) {
   return absl::StrCat("'", text, "' is no time from 0 to 7d, e.g. 30, 30s, 10m");
 }
 
+std::string CheckSpan(const std::string& text) {
+  absl::Duration span;
+  if (ParseSpan(text, span) && span >= absl::ZeroDuration() && span <= absl::Hours(24 * 90)) {
+    return "";
+  }
+  return absl::StrCat("'", text, "' is no time from 0 to 90d, e.g. 30s, 10m, 2h, 7d");
+}
+
 std::string CheckState(const std::string& text) {
   v1::JobState state = v1::JOB_STATE_UNSPECIFIED;
   if (ParseState(text, state)) return "";
@@ -80,6 +89,51 @@ std::string CheckLabel(const std::string& text) {
   return absl::StrCat("'", text, "' is not KEY=VALUE");
 }
 
+// A limit of a tenant by its name in the tenants file.
+struct LimitName {
+  absl::string_view name;
+  void (v1::TenantLimits::*set)(int64_t value);
+  bool is_bytes;
+};
+constexpr LimitName kLimitNames[] = {
+    {"queued_jobs", &v1::TenantLimits::set_max_queued_jobs, false},
+    {"running_jobs", &v1::TenantLimits::set_max_running_jobs, false},
+    {"job_bytes", &v1::TenantLimits::set_max_job_bytes, true},
+    {"stored_bytes", &v1::TenantLimits::set_max_stored_bytes, true},
+    {"result_bytes", &v1::TenantLimits::set_max_result_bytes, true},
+    {"upload_rate", &v1::TenantLimits::set_max_upload_rate, true},
+    {"call_rate", &v1::TenantLimits::set_max_call_rate, false}};
+
+// "running_jobs=4" or "stored_bytes=10GiB" into `limits`; an error text, or none.
+std::string ReadLimit(const std::string& text, v1::TenantLimits& limits) {
+  constexpr std::pair<const char*, int64_t> kUnits[] = {
+      {"KiB", int64_t{1} << 10}, {"MiB", int64_t{1} << 20}, {"GiB", int64_t{1} << 30}};
+  const size_t equals = std::min(text.find('='), text.size());
+  std::string known;
+  for (const LimitName& limit : kLimitNames) {
+    absl::StrAppend(&known, known.empty() ? "" : ", ", limit.name);
+    if (text.substr(0, equals) != limit.name) continue;
+    absl::string_view number = absl::string_view(text).substr(std::min(equals + 1, text.size()));
+    int64_t unit = 1;
+    for (const auto& [suffix, size] : kUnits) {
+      if (limit.is_bytes && absl::ConsumeSuffix(&number, suffix)) unit = size;
+    }
+    int64_t value = 0;
+    if (!absl::SimpleAtoi(number, &value) || value < 1 || value > (int64_t{1} << 50) / unit) {
+      return absl::StrCat("'", text, "' is not ", limit.name, "=N",
+                          limit.is_bytes ? ", N with KiB, MiB or GiB where you like" : "");
+    }
+    (limits.*limit.set)(value * unit);
+    return "";
+  }
+  return absl::StrCat("'", text, "' is no limit; known: ", known);
+}
+
+std::string CheckLimit(const std::string& text) {
+  v1::TenantLimits limits;
+  return ReadLimit(text, limits);
+}
+
 // Texts that are turned into values once parsing went well.
 struct Texts {
   std::string timeout;
@@ -90,6 +144,9 @@ struct Texts {
   std::vector<std::string> labels;
   std::vector<std::string> side_inputs;
   std::string output_folder;
+  std::string span;
+  std::string grace;
+  std::vector<std::string> limits;
 };
 
 class Builder {
@@ -111,6 +168,8 @@ class Builder {
     AddInspect();
     AddAdmin();
     AddUsage();
+    Add(Command::kQuota, "quota", "show your tenant's share, limits and jobs",
+        "  npuc-remote quota --json\n");
     AddServer();
     AddConfigCommand();
     AddDocs();
@@ -312,27 +371,74 @@ class Builder {
   }
 
   void AddAdmin() {
-    CLI::App* sub = Add(Command::kAdmin, "admin", "operate the server; needs the right `admin`",
-                        "  npuc-remote admin pause --reason 'disk is swapped'\n"
-                        "  npuc-remote admin resume\n"
-                        "  npuc-remote admin cancel --tenant audio --reason flood\n"
-                        "  npuc-remote admin requeue --since 12h\n"
-                        "  npuc-remote admin tenants --json\n"
-                        "  npuc-remote admin connections --limit 20\n");
+    CLI::App* sub =
+        Add(Command::kAdmin, "admin", "operate the server; needs the right `admin`",
+            "  npuc-remote admin pause --reason 'disk is swapped'\n"
+            "  npuc-remote admin resume\n"
+            "  npuc-remote admin cancel --tenant audio --reason flood\n"
+            "  npuc-remote admin requeue --since 12h\n"
+            "  npuc-remote admin tenants --json\n"
+            "  npuc-remote admin connections --limit 20\n"
+            "  npuc-remote --server node3:8470 admin cordon --reason 'new memory'\n"
+            "  npuc-remote admin limit --tenant audio --weight 5 --quota running_jobs=8 "
+            "--for 2h\n"
+            "  npuc-remote admin rotate-token --tenant audio --identity ci -o new.token\n"
+            "  npuc-remote admin drop-uploads --tenant audio --for 10m\n"
+            "  npuc-remote admin evict --job JOB\n");
     sub->add_option(
            "ACTION", options_.admin_action,
-           "pause or resume the start of jobs; cancel jobs; requeue jobs that failed, each "
-           "once, as new ones; list tenants; list the connections and streams that are open")
+           "pause or resume the start of jobs at all nodes; cordon or uncordon the node that "
+           "answers, which then starts none; cancel jobs; requeue jobs that failed, each once, as "
+           "new ones; list tenants; limit a tenant for a time, or unlimit it; rotate-token of an "
+           "identity; drop-uploads that are under way; evict a blob or a result; list the "
+           "connections and streams that are open")
         ->required()
-        ->check(CLI::IsMember({"pause", "resume", "cancel", "requeue", "tenants", "connections"}));
+        ->check(CLI::IsMember({"pause", "resume", "cordon", "uncordon", "cancel", "requeue",
+                               "tenants", "limit", "unlimit", "rotate-token", "drop-uploads",
+                               "evict", "connections"}));
+    AddAdminDetails(sub);
     AddFilter(sub);
     sub->add_option("--reason", options_.reason, "why, for those who look later");
     sub->add_flag("--all", options_.all,
-                  "cancel or requeue without a filter: the jobs of everybody");
+                  "cancel, requeue or drop-uploads without a filter: those of everybody");
     sub->add_option("--limit", options_.limit,
                     "connections, and streams: at most so many of each, those that carried the "
                     "most bytes (default 50)")
         ->check(CLI::Range(1, 1000));
+  }
+
+  // Adds the options of limit, rotate-token, drop-uploads and evict.
+  void AddAdminDetails(CLI::App* sub) {
+    sub->add_option_function<int32_t>(
+           "--weight", [this](int32_t weight) { options_.limits.set_weight(weight); },
+           "limit: the tenant's share of the workers beside other tenants")
+        ->type_name("N")
+        ->check(CLI::Range(1, 1000));
+    sub->add_option("--quota", texts_.limits,
+                    "limit: one of the tenants file's quota, e.g. running_jobs=8 or "
+                    "stored_bytes=10GiB; may be repeated. What is not named is as the file has it")
+        ->type_name("LIMIT=N")
+        ->allow_extra_args(false)
+        ->check(CheckLimit);
+    sub->add_option("--for", texts_.span,
+                    "limit: for how long, 1s to 90d; drop-uploads: only those without a byte for "
+                    "so long")
+        ->type_name("TIME")
+        ->check(CheckSpan);
+    sub->add_option("--identity", options_.identity, "rotate-token: whose")->type_name("NAME");
+    sub->add_option("--grace", texts_.grace,
+                    "rotate-token: for how long the old tokens are valid yet (default 24h)")
+        ->type_name("TIME")
+        ->check(CheckSpan);
+    sub->add_option("-o,--output", texts_.output_folder,
+                    "rotate-token: a new file for the token (default: standard output)")
+        ->type_name("FILE");
+    sub->add_option("--blob", options_.blob,
+                    "evict: an uploaded file, of --tenant or of all that have it")
+        ->type_name("SHA256");
+    sub->add_option("--result", options_.result, "evict: a result of the cache")
+        ->type_name("SCOPE/KEY");
+    sub->add_option("--job", options_.job, "evict: the result of this job")->type_name("JOB");
   }
 
   void AddUsage() {
@@ -436,6 +542,9 @@ void Finish(const CLI::App& app, const Texts& texts, Options& options) {
   absl::Duration span;
   if (!texts.timeout.empty() && ParseSpan(texts.timeout, span)) options.timeout = span;
   if (ParseSpan(texts.patience, span)) options.patience = span;
+  if (!texts.span.empty() && ParseSpan(texts.span, span)) options.span = span;
+  if (!texts.grace.empty() && ParseSpan(texts.grace, span)) options.grace = span;
+  for (const std::string& text : texts.limits) ReadLimit(text, options.limits);
   for (const std::string& text : texts.states) {
     v1::JobState state = v1::JOB_STATE_UNSPECIFIED;
     if (ParseState(text, state)) options.filter.add_states(state);

@@ -28,6 +28,7 @@ enum class Command {
   kInspect,
   kAdmin,
   kUsage,
+  kQuota,
   kConfig,
   kServer,
   kWhoami,
@@ -76,8 +77,14 @@ struct Options {
   v1::GetUsageRequest usage;
   bool csv = false;
   // admin, with the filter of list and the reason of cancel
-  std::string admin_action;  // "pause", "resume", "cancel", "requeue", "tenants" or "connections"
-  bool all = false;          // cancel and requeue may go without a filter
+  std::string admin_action;            // one of kAdminActions
+  bool all = false;                    // cancel, requeue and drop-uploads may go without a filter
+  std::optional<absl::Duration> span;  // limit: for how long; drop-uploads: idle for so long
+  std::optional<absl::Duration> grace;
+  v1::TenantLimits limits;
+  std::string identity;
+  std::string blob;
+  std::string result;
   // inspect
   std::string model;
   std::map<std::string, std::string> side_inputs;  // by config key

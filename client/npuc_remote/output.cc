@@ -360,6 +360,34 @@ std::string DispatchJson(const v1::DispatchState& state) {
   return Dump(json);
 }
 
+std::string CordonJson(const v1::CordonState& state) {
+  Json json = {{"node", state.node()},
+               {"cordoned", state.cordoned()},
+               {"reason", state.reason()},
+               {"by", state.by()}};
+  if (state.has_since()) json["since"] = TimeJson(state.since());
+  return Dump(json);
+}
+
+std::string RotationJson(const v1::RotateTokenResponse& answer, const std::string& token) {
+  Json json = Json::object();
+  if (!token.empty()) json["token"] = token;
+  if (answer.has_old_tokens_end_time()) {
+    json["old_tokens_end_time"] = TimeJson(answer.old_tokens_end_time());
+  }
+  return Dump(json);
+}
+
+std::string DroppedJson(const v1::DropUploadsResponse& answer) {
+  return Dump({{"dropped", answer.dropped()}, {"dropped_bytes", answer.dropped_bytes()}});
+}
+
+std::string EvictedJson(const v1::EvictContentResponse& answer) {
+  Json evicted = Json::array();
+  for (const std::string& name : answer.evicted()) evicted.push_back(name);
+  return Dump({{"evicted", evicted}});
+}
+
 std::string CountJson(const char* name, int64_t count) { return Dump({{name, count}}); }
 
 std::string RequeueJson(const v1::RequeueJobsResponse& answer) {
@@ -374,8 +402,26 @@ std::string TenantJson(const v1::TenantState& tenant) {
   const auto limit = [](bool is_set, int64_t value) {
     return is_set ? Json(value) : Json(nullptr);
   };
+  Json temporary = nullptr;
+  if (tenant.has_temporary()) {
+    const v1::TenantLimits& set = tenant.temporary().limits();
+    temporary = {{"end_time", TimeJson(tenant.temporary().end_time())},
+                 {"by", tenant.temporary().by()},
+                 {"reason", tenant.temporary().reason()},
+                 {"weight", limit(set.has_weight(), set.weight())},
+                 {"max_queued_jobs", limit(set.has_max_queued_jobs(), set.max_queued_jobs())},
+                 {"max_running_jobs", limit(set.has_max_running_jobs(), set.max_running_jobs())},
+                 {"max_job_bytes", limit(set.has_max_job_bytes(), set.max_job_bytes())},
+                 {"max_stored_bytes", limit(set.has_max_stored_bytes(), set.max_stored_bytes())},
+                 {"max_result_bytes", limit(set.has_max_result_bytes(), set.max_result_bytes())},
+                 {"max_upload_rate", limit(set.has_max_upload_rate(), set.max_upload_rate())},
+                 {"max_call_rate", limit(set.has_max_call_rate(), set.max_call_rate())}};
+  }
   return Dump(
       {{"tenant", tenant.name()},
+       {"stored_bytes", tenant.stored_bytes()},
+       {"open_uploads", tenant.open_uploads()},
+       {"temporary", temporary},
        {"weight", tenant.weight()},
        {"queued_jobs", tenant.queued_jobs()},
        {"running_jobs", tenant.running_jobs()},

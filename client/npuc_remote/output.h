@@ -56,6 +56,11 @@ std::vector<std::string> ReadinessLines(const v1::GetServerInfoResponse& info);
 // The report of `npuc inspect --json`: the inspection with `ok` and the diagnostics.
 std::string InspectionJson(const v1::InspectModelResponse& answer);
 std::string DispatchJson(const v1::DispatchState& state);
+std::string CordonJson(const v1::CordonState& state);
+// With the token itself where it is shown.
+std::string RotationJson(const v1::RotateTokenResponse& answer, const std::string& token);
+std::string DroppedJson(const v1::DropUploadsResponse& answer);
+std::string EvictedJson(const v1::EvictContentResponse& answer);
 std::string CountJson(const char* name, int64_t count);
 std::string RequeueJson(const v1::RequeueJobsResponse& answer);
 std::string TenantJson(const v1::TenantState& tenant);

@@ -23,36 +23,39 @@ constexpr size_t kMaxJobsOfACall = 1000;
 constexpr int32_t kMaxListedConnections = 1000;
 constexpr int32_t kDefaultListedConnections = 100;
 
-void CheckReason(absl::string_view reason, jobs::FieldChecker& check) {
-  if (reason.size() <= kMaxReasonBytes) return;
-  check.Add("reason", absl::StrCat("has ", reason.size(), " bytes, at most ", kMaxReasonBytes,
-                                   " are allowed"));
-}
-
-void ControlToProto(const executor::DispatchSwitch::State& state, v1::DispatchState* out) {
-  out->set_paused(state.paused);
-  out->set_reason(state.reason);
-  out->set_by(state.by);
-  if (state.paused) api::ToProto(state.since, out->mutable_since());
+// Turns one of the operator's switches, with a line of the audit log and of the log.
+absl::Status Turn(const ApiDependencies& deps, const auth::Caller& caller,
+                  executor::OperatorSwitch& one, bool on, const std::string& reason,
+                  absl::string_view action, absl::string_view object, absl::string_view said) {
+  jobs::FieldChecker check;
+  CheckReason(reason, check);
+  absl::Status status = check.ToStatus();
+  if (status.ok()) {
+    status =
+        one.Set({.on = on, .reason = reason, .by = caller.identity, .since = deps.admin->now()});
+  }
+  Audit(deps, caller, action, object, status, reason);
+  RETURN_IF_ERROR(status);
+  deps.log->Warning(said, {{"identity", caller.identity}, {"reason", reason}});
+  return absl::OkStatus();
 }
 
 absl::Status SetDispatch(const ApiDependencies& deps, const auth::Caller& caller,
                          const v1::SetDispatchRequest& request, v1::SetDispatchResponse* response) {
-  jobs::FieldChecker check;
-  CheckReason(request.reason(), check);
-  absl::Status status = check.ToStatus();
-  if (status.ok()) {
-    status = deps.admin->dispatch->Set({.paused = request.paused(),
-                                        .reason = request.reason(),
-                                        .by = caller.identity,
-                                        .since = absl::Now()});
-  }
-  Audit(deps, caller, request.paused() ? "admin.pause" : "admin.resume", "dispatch", status,
-        request.reason());
-  RETURN_IF_ERROR(status);
-  deps.log->Warning(request.paused() ? "dispatch is paused" : "dispatch is resumed",
-                    {{"identity", caller.identity}, {"reason", request.reason()}});
+  RETURN_IF_ERROR(Turn(deps, caller, *deps.admin->dispatch, request.paused(), request.reason(),
+                       request.paused() ? "admin.pause" : "admin.resume", "dispatch",
+                       request.paused() ? "dispatch is paused" : "dispatch is resumed"));
   ControlToProto(deps.admin->dispatch->Get(), response->mutable_state());
+  return absl::OkStatus();
+}
+
+absl::Status SetCordon(const ApiDependencies& deps, const auth::Caller& caller,
+                       const v1::SetCordonRequest& request, v1::SetCordonResponse* response) {
+  RETURN_IF_ERROR(
+      Turn(deps, caller, *deps.admin->cordon, request.cordoned(), request.reason(),
+           request.cordoned() ? "admin.cordon" : "admin.uncordon", deps.facts.node,
+           request.cordoned() ? "this node is cordoned" : "this node is cordoned no more"));
+  ControlToProto(deps, deps.admin->cordon->Get(), response->mutable_state());
   return absl::OkStatus();
 }
 
@@ -155,30 +158,6 @@ absl::Status RequeueJobs(const ApiDependencies& deps, const auth::Caller& caller
   return status;
 }
 
-void ControlToProto(const AdminControls::TenantNow& now, v1::TenantState* out) {
-  out->set_name(now.tenant.name);
-  out->set_weight(now.tenant.weight);
-  out->set_queued_jobs(now.queued);
-  out->set_running_jobs(now.running);
-  const auth::TenantQuota& quota = now.tenant.quota;
-  if (quota.queued_jobs.has_value()) out->set_max_queued_jobs(*quota.queued_jobs);
-  if (quota.running_jobs.has_value()) out->set_max_running_jobs(*quota.running_jobs);
-  if (quota.job_bytes.has_value()) out->set_max_job_bytes(*quota.job_bytes);
-  if (quota.stored_bytes.has_value()) out->set_max_stored_bytes(*quota.stored_bytes);
-  if (quota.result_bytes.has_value()) out->set_max_result_bytes(*quota.result_bytes);
-  if (quota.upload_rate.has_value()) out->set_max_upload_rate(*quota.upload_rate);
-  if (quota.call_rate.has_value()) out->set_max_call_rate(*quota.call_rate);
-}
-
-absl::Status ListTenants(const ApiDependencies& deps, const auth::Caller& caller,
-                         const v1::ListTenantsRequest& request, v1::ListTenantsResponse* response) {
-  for (const AdminControls::TenantNow& tenant : deps.admin->tenants()) {
-    ControlToProto(tenant, response->add_tenants());
-  }
-  ControlToProto(deps.admin->dispatch->Get(), response->mutable_dispatch());
-  return absl::OkStatus();
-}
-
 absl::Status ListConnections(const ApiDependencies& deps, const auth::Caller& caller,
                              const v1::ListConnectionsRequest& request,
                              v1::ListConnectionsResponse* response) {
@@ -251,14 +230,36 @@ absl::Status GetUsage(const ApiDependencies& deps, const auth::Caller& caller,
 
 }  // namespace
 
+void CheckReason(absl::string_view reason, jobs::FieldChecker& check) {
+  if (reason.size() <= kMaxReasonBytes) return;
+  check.Add("reason", absl::StrCat("has ", reason.size(), " bytes, at most ", kMaxReasonBytes,
+                                   " are allowed"));
+}
+
+void ControlToProto(const executor::OperatorSwitch::State& state, v1::DispatchState* out) {
+  out->set_paused(state.on);
+  out->set_reason(state.reason);
+  out->set_by(state.by);
+  if (state.on) api::ToProto(state.since, out->mutable_since());
+}
+
+void ControlToProto(const ApiDependencies& deps, const executor::OperatorSwitch::State& state,
+                    v1::CordonState* out) {
+  out->set_cordoned(state.on);
+  out->set_reason(state.reason);
+  out->set_by(state.by);
+  if (state.on) api::ToProto(state.since, out->mutable_since());
+  out->set_node(deps.facts.node);
+}
+
 const Method<v1::SetDispatchRequest, v1::SetDispatchResponse> kSetDispatch = {
     "SetDispatch", auth::Right::kAdmin, SetDispatch};
+const Method<v1::SetCordonRequest, v1::SetCordonResponse> kSetCordon = {
+    "SetCordon", auth::Right::kAdmin, SetCordon};
 const Method<v1::CancelJobsRequest, v1::CancelJobsResponse> kCancelJobs = {
     "CancelJobs", auth::Right::kAdmin, CancelJobs};
 const Method<v1::RequeueJobsRequest, v1::RequeueJobsResponse> kRequeueJobs = {
     "RequeueJobs", auth::Right::kAdmin, RequeueJobs};
-const Method<v1::ListTenantsRequest, v1::ListTenantsResponse> kListTenants = {
-    "ListTenants", auth::Right::kAdmin, ListTenants};
 const Method<v1::ListConnectionsRequest, v1::ListConnectionsResponse> kListConnections = {
     "ListConnections", auth::Right::kAdmin, ListConnections};
 const Method<v1::GetUsageRequest, v1::GetUsageResponse> kGetUsage = {"GetUsage", auth::Right::kRead,

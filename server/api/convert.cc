@@ -202,6 +202,10 @@ void ToProto(absl::Time time, google::protobuf::Timestamp* out) {
   out->set_nanos(static_cast<int32_t>((micros - seconds * 1'000'000) * 1000));
 }
 
+absl::Duration DurationOf(const google::protobuf::Duration& duration) {
+  return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
+}
+
 void ToProto(const base::JobDiagnostic& diagnostic, v1::Diagnostic* out) {
   out->set_id(diagnostic.id);
   out->set_severity(ToProto(diagnostic.severity));
@@ -257,10 +261,7 @@ absl::StatusOr<executor::SubmitRequest> FromProto(const v1::CreateCompileJobRequ
   }
   out.priority = spec.priority();
   out.labels.insert(spec.labels().begin(), spec.labels().end());
-  if (spec.has_timeout()) {
-    out.timeout =
-        absl::Seconds(spec.timeout().seconds()) + absl::Nanoseconds(spec.timeout().nanos());
-  }
+  if (spec.has_timeout()) out.timeout = DurationOf(spec.timeout());
   out.no_cache = spec.no_cache();
   if (spec.has_model_info_time()) out.model_info_time_seconds = spec.model_info_time().seconds();
   return out;

@@ -12,6 +12,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "compiler_core/base/digest.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/base/yaml_tree.h"
 #include "server/jobs/service_error.h"
@@ -48,19 +49,18 @@ absl::StatusOr<std::shared_ptr<const TenantDirectory>> ParseText(const std::stri
 }  // namespace
 
 std::unique_ptr<Authenticator> Authenticator::Everybody(int64_t address_call_rate) {
-  auto authenticator = std::unique_ptr<Authenticator>(new Authenticator(
-      "", [] { return absl::InfinitePast(); }, nullptr, address_call_rate));
+  auto authenticator = std::unique_ptr<Authenticator>(
+      new Authenticator("", [] { return absl::InfinitePast(); }, nullptr, address_call_rate, {}));
   const MutexLock lock(authenticator->mutex_);
   authenticator->directory_ = std::make_shared<const TenantDirectory>();
   return authenticator;
 }
 
-absl::StatusOr<std::unique_ptr<Authenticator>> Authenticator::FromFile(const std::string& path,
-                                                                       Now now,
-                                                                       const log::Logger* log,
-                                                                       int64_t address_call_rate) {
+absl::StatusOr<std::unique_ptr<Authenticator>> Authenticator::FromFile(
+    const std::string& path, Now now, const log::Logger* log, int64_t address_call_rate,
+    OperatorDecisions decisions) {
   auto authenticator = std::unique_ptr<Authenticator>(
-      new Authenticator(path, std::move(now), log, address_call_rate));
+      new Authenticator(path, std::move(now), log, address_call_rate, decisions));
   RETURN_IF_ERROR(authenticator->Reload().status());
   return authenticator;
 }
@@ -69,9 +69,41 @@ absl::StatusOr<Caller> Authenticator::Authenticate(const Credentials& credential
   ASSIGN_OR_RETURN(Caller caller, Identify(credentials));
   const bool is_operator = !path_.empty() && caller.rights.Has(Right::kAdmin);
   if (is_operator) return caller;
-  const Tenant* const tenant = directory()->Find(caller.tenant);
-  RETURN_IF_ERROR(rates_.OnCall(credentials.peer, caller.tenant,
-                                tenant != nullptr ? tenant->quota.call_rate : std::nullopt));
+  const std::shared_ptr<const TenantDirectory> file = directory();
+  const Tenant* const found = file->Find(caller.tenant);
+  Tenant tenant = found != nullptr ? *found : Tenant{.name = caller.tenant};
+  if (decisions_.limits != nullptr) tenant = decisions_.limits->Apply(std::move(tenant));
+  RETURN_IF_ERROR(rates_.OnCall(credentials.peer, caller.tenant, tenant.quota.call_rate));
+  return caller;
+}
+
+// A token that an operator issued, or ended, counts before the file; so does a session that began
+// with it.
+absl::StatusOr<Caller> Authenticator::FindCaller(const Credentials& credentials) const {
+  const std::string& text = credentials.token;
+  const std::optional<SignIn>& session = credentials.session;
+  SignIn sign_in;
+  if (text.size() >= kMinTokenChars && text.size() <= kMaxTokenChars) {
+    sign_in.key = Sha256Hex(text);
+  } else if (text.empty() && session.has_value() && session->way == SignIn::Way::kToken) {
+    sign_in.key = session->key;
+  }
+  std::optional<IssuedTokens::Token> issued;
+  if (decisions_.tokens != nullptr) issued = decisions_.tokens->Find(sign_in.key);
+  if (issued.has_value() && now_() >= issued->end) {
+    return jobs::ServiceError(
+        absl::StatusCode::kUnauthenticated,
+        absl::StrCat("the token was replaced by another and ended on ",
+                     absl::FormatTime("%Y-%m-%d %H:%M UTC", issued->end, absl::UTCTimeZone()),
+                     "; use the new one"),
+        {.reason = text.empty() ? "SESSION_ENDED" : "IDENTITY_EXPIRED"});
+  }
+  if (!issued.has_value() || !issued->owner.has_value()) {
+    return directory()->Authenticate(credentials, now_());
+  }
+  ASSIGN_OR_RETURN(Caller caller,
+                   directory()->CallerOf(issued->owner->tenant, issued->owner->identity, now_()));
+  caller.sign_in = std::move(sign_in);
   return caller;
 }
 
@@ -82,7 +114,7 @@ absl::StatusOr<Caller> Authenticator::Identify(const Credentials& credentials) c
                               {.reason = "AMBIGUOUS_IDENTITY"});
   }
   if (path_.empty()) return Caller{kLocalIdentity, kLocalTenant, Rights::All()};
-  absl::StatusOr<Caller> caller = directory()->Authenticate(credentials, now_());
+  absl::StatusOr<Caller> caller = FindCaller(credentials);
   if (caller.ok() || credentials.token.empty()) return caller;
   return OnWrongToken(credentials, caller.status());
 }

@@ -12,12 +12,21 @@
 #include "server/auth/attempt_brake.h"
 #include "server/auth/call_rates.h"
 #include "server/auth/caller.h"
+#include "server/auth/issued_tokens.h"
+#include "server/auth/temporary_limits.h"
 #include "server/auth/tenants.h"
 #include "server/log/log.h"
 
 namespace npuc::auth {
 
-// Tells who calls, by the tenants file as it is now. Thread-safe.
+// Decisions of an operator beside the tenants file; null: none. Both must outlive the
+// authenticator.
+struct OperatorDecisions {
+  const IssuedTokens* tokens = nullptr;
+  const TemporaryLimits* limits = nullptr;
+};
+
+// Tells who calls, by the tenants file and what an operator decided beside it. Thread-safe.
 class Authenticator {
  public:
   using Now = std::function<absl::Time()>;
@@ -30,7 +39,8 @@ class Authenticator {
   // `log`, which must outlive this, has wrong tokens, rarely; may be null.
   static absl::StatusOr<std::unique_ptr<Authenticator>> FromFile(const std::string& path, Now now,
                                                                  const log::Logger* log = nullptr,
-                                                                 int64_t address_call_rate = 0);
+                                                                 int64_t address_call_rate = 0,
+                                                                 OperatorDecisions decisions = {});
 
   // UNAUTHENTICATED, or who it is. RESOURCE_EXHAUSTED (TOO_MANY_ATTEMPTS): a wrong token, after
   // many others from the same address; or RATE_EXCEEDED: too many calls of the address or the
@@ -48,14 +58,21 @@ class Authenticator {
   std::shared_ptr<const TenantDirectory> directory() const;
 
  private:
-  Authenticator(std::string path, Now now, const log::Logger* log, int64_t address_call_rate)
-      : path_(std::move(path)), now_(std::move(now)), log_(log), rates_(address_call_rate) {}
+  Authenticator(std::string path, Now now, const log::Logger* log, int64_t address_call_rate,
+                OperatorDecisions decisions)
+      : path_(std::move(path)),
+        now_(std::move(now)),
+        log_(log),
+        decisions_(decisions),
+        rates_(address_call_rate) {}
+  absl::StatusOr<Caller> FindCaller(const Credentials& credentials) const;
   absl::StatusOr<Caller> Identify(const Credentials& credentials) const;
   absl::Status OnWrongToken(const Credentials& credentials, const absl::Status& status) const;
 
   const std::string path_;  // empty: everybody
   const Now now_;
   const log::Logger* const log_;
+  const OperatorDecisions decisions_;
   mutable AttemptBrake brake_;
   mutable CallRates rates_;
   mutable Mutex mutex_;

@@ -8,6 +8,7 @@
 #include "compiler_core/base/digest.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/base/kept_text_test_util.h"
 
 namespace npuc::auth {
 namespace {
@@ -60,6 +61,63 @@ TEST_F(AuthenticatorTest, BoundsATenantsCallsButNotAnOperators) {
   EXPECT_LT(calls, 100);
   Write(path_, with("[admin]"));
   EXPECT_TRUE(*authenticator->Reload());
+  EXPECT_EQ(CallsOf(*authenticator, token_), 100);
+}
+
+// A clock, and what an operator decided by it.
+struct Decided {
+  absl::Time now = absl::FromUnixSeconds(1'800'000'000);
+  base::MemoryText tokens_text, limits_text;
+  IssuedTokens tokens{[this] { return now; }};
+  TemporaryLimits limits{[this] { return now; }};
+};
+
+TEST_F(AuthenticatorTest, ARotatedTokenCountsBesideTheOldOneUntilThatEnds) {
+  Write(path_, FileWith(token_, "[read]"));
+  Decided decided;
+  ASSERT_TRUE(decided.tokens.Attach(&decided.tokens_text).ok());
+  const auto authenticator =
+      *Authenticator::FromFile(path_, [&] { return decided.now; }, nullptr, 0,
+                               {.tokens = &decided.tokens, .limits = &decided.limits});
+  const std::string fresh = NewToken();
+  EXPECT_FALSE(authenticator->Authenticate({fresh, {}}).ok());
+  const auto directory = authenticator->directory();
+  ASSERT_TRUE(decided.tokens
+                  .Rotate({.owner = {"audio", "ci"},
+                           .token_sha256 = Sha256Hex(fresh),
+                           .file_sha256s = directory->TokensOf("audio", "ci"),
+                           .grace = absl::Hours(1)},
+                          [&](absl::string_view one) { return directory->HasToken(one); })
+                  .ok());
+  for (const std::string& token : {token_, fresh}) {
+    const auto caller = authenticator->Authenticate({token, {}});
+    ASSERT_TRUE(caller.ok()) << caller.status();
+    EXPECT_EQ(caller->identity, "ci");
+    EXPECT_FALSE(caller->Require(Right::kSubmit).ok());
+  }
+  decided.now += absl::Hours(1);
+  EXPECT_THAT(std::string(authenticator->Authenticate({token_, {}}).status().message()),
+              HasSubstr("was replaced"));
+  EXPECT_TRUE(authenticator->Authenticate({fresh, {}}).ok());
+  // Rights and existence of an identity are the file's.
+  Write(path_, "format: 1\ntenants: {audio: {identities: {other: {token_sha256: " +
+                   std::string(64, 'a') + ", rights: [read]}}}}\n");
+  ASSERT_TRUE(*authenticator->Reload());
+  EXPECT_FALSE(authenticator->Authenticate({fresh, {}}).ok());
+}
+
+TEST_F(AuthenticatorTest, ACallRateSetForATimeHolds) {
+  Write(path_, FileWith(token_, "[read]"));
+  Decided decided;
+  ASSERT_TRUE(decided.limits.Attach(&decided.limits_text).ok());
+  ASSERT_TRUE(
+      decided.limits.Set("audio", {.quota = {.call_rate = 2}, .end = decided.now + absl::Hours(1)})
+          .ok());
+  const auto authenticator =
+      *Authenticator::FromFile(path_, [&] { return decided.now; }, nullptr, 0,
+                               {.tokens = &decided.tokens, .limits = &decided.limits});
+  EXPECT_LT(CallsOf(*authenticator, token_), 100);
+  decided.now += absl::Hours(1);
   EXPECT_EQ(CallsOf(*authenticator, token_), 100);
 }
 

@@ -4,8 +4,9 @@ namespace npuc::auth {
 
 Tenant TenantRules::Find(absl::string_view name) const {
   const auto directory = authenticator_->directory();
-  const Tenant* tenant = directory->Find(name);
-  return tenant == nullptr ? Tenant{} : *tenant;
+  const Tenant* const found = directory->Find(name);
+  Tenant tenant = found != nullptr ? *found : Tenant{.name = std::string(name)};
+  return limits_ != nullptr ? limits_->Apply(std::move(tenant)) : tenant;
 }
 
 TenantQuota TenantRules::QuotaOf(absl::string_view tenant) const { return Find(tenant).quota; }

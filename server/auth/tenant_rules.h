@@ -20,15 +20,20 @@ struct TenantRulesOptions {
   bool shared_cache = false;
 };
 
-// Shares and limits of each tenant, by the tenants file as it is now. A tenant that the
+// Shares and limits of each tenant, by the tenants file as it is now and what an operator set for
+// a time. A tenant that the
 // file does not know (the one without a file, the daemon's own) has the defaults. Thread-safe.
 class TenantRules {
  public:
   static constexpr uint64_t kNoLimit = std::numeric_limits<uint64_t>::max();
 
-  // `authenticator` must outlive this.
-  TenantRules(const Authenticator* authenticator, TenantRulesOptions options)
-      : authenticator_(authenticator), options_(options) {}
+  // `authenticator` and `limits`, which may be null, must outlive this.
+  TenantRules(const Authenticator* authenticator, TenantRulesOptions options,
+              const TemporaryLimits* limits = nullptr)
+      : authenticator_(authenticator), options_(options), limits_(limits) {}
+
+  // With what an operator set for a time; those of unknown tenants are the defaults.
+  Tenant Find(absl::string_view name) const;
 
   TenantQuota QuotaOf(absl::string_view tenant) const;
   // Share of the workers beside other tenants.
@@ -42,11 +47,9 @@ class TenantRules {
   std::string ResultScopeOf(absl::string_view tenant) const;
 
  private:
-  // As the file has it, or with the defaults.
-  Tenant Find(absl::string_view name) const;
-
   const Authenticator* const authenticator_;
   const TenantRulesOptions options_;
+  const TemporaryLimits* const limits_;
 };
 
 }  // namespace npuc::auth

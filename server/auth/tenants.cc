@@ -71,15 +71,43 @@ absl::StatusOr<TenantDirectory::Proof> TenantDirectory::ProofOf(
 absl::StatusOr<Caller> TenantDirectory::Authenticate(const Credentials& credentials,
                                                      absl::Time now) const {
   ASSIGN_OR_RETURN(const Proof proof, ProofOf(credentials));
-  if (now >= proof.identity->expires) {
-    return Unauthenticated(
-        absl::StrCat("identity '", proof.identity->caller.identity, "' expired on ",
-                     absl::FormatTime("%Y-%m-%d", proof.identity->expires, absl::UTCTimeZone())),
-        "IDENTITY_EXPIRED");
-  }
-  Caller caller = proof.identity->caller;
+  ASSIGN_OR_RETURN(Caller caller, CheckExpiry(*proof.identity, now));
   caller.sign_in = proof.sign_in;
   return caller;
+}
+
+absl::StatusOr<Caller> TenantDirectory::CheckExpiry(const Identity& identity, absl::Time now) {
+  if (now < identity.expires) return identity.caller;
+  return Unauthenticated(
+      absl::StrCat("identity '", identity.caller.identity, "' expired on ",
+                   absl::FormatTime("%Y-%m-%d", identity.expires, absl::UTCTimeZone())),
+      "IDENTITY_EXPIRED");
+}
+
+const TenantDirectory::Identity* TenantDirectory::FindIdentity(absl::string_view tenant,
+                                                               absl::string_view identity) const {
+  const auto found = std::find_if(identities_.begin(), identities_.end(), [&](const Identity& one) {
+    return one.caller.tenant == tenant && one.caller.identity == identity;
+  });
+  return found == identities_.end() ? nullptr : &*found;
+}
+
+std::vector<std::string> TenantDirectory::TokensOf(absl::string_view tenant,
+                                                   absl::string_view identity) const {
+  std::vector<std::string> tokens;
+  for (const auto& [sha256, index] : by_token_sha256_) {
+    const Caller& caller = identities_[index].caller;
+    if (caller.tenant == tenant && caller.identity == identity) tokens.push_back(sha256);
+  }
+  return tokens;
+}
+
+absl::StatusOr<Caller> TenantDirectory::CallerOf(absl::string_view tenant,
+                                                 absl::string_view identity, absl::Time now) const {
+  const Identity* const found = FindIdentity(tenant, identity);
+  if (found != nullptr) return CheckExpiry(*found, now);
+  return Unauthenticated("the token's identity is none that this server knows any more",
+                         "UNKNOWN_IDENTITY");
 }
 
 const Tenant* TenantDirectory::Find(absl::string_view name) const {

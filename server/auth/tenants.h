@@ -17,22 +17,31 @@ namespace npuc::auth {
 
 // What one tenant may take of the service; unset: no bound of its own beside the daemon's.
 struct TenantQuota {
-  std::optional<int64_t> queued_jobs;
-  std::optional<int64_t> running_jobs;
-  std::optional<int64_t> job_bytes;     // model and side inputs of one job
-  std::optional<int64_t> stored_bytes;  // uploaded blobs, those under way among them
-  std::optional<int64_t> result_bytes;  // results that the cache keeps; the oldest go
-  std::optional<int64_t> upload_rate;   // uploaded bytes a second, at least kMinUploadRate
-  std::optional<int64_t> call_rate;     // calls a second, by gRPC and HTTP together
+  std::optional<int64_t> queued_jobs = std::nullopt;
+  std::optional<int64_t> running_jobs = std::nullopt;
+  // Model and side inputs of one job.
+  std::optional<int64_t> job_bytes = std::nullopt;
+  // Uploaded blobs, those under way among them.
+  std::optional<int64_t> stored_bytes = std::nullopt;
+  // Results that the cache keeps; the oldest go.
+  std::optional<int64_t> result_bytes = std::nullopt;
+  // Uploaded bytes a second, at least kMinUploadRate.
+  std::optional<int64_t> upload_rate = std::nullopt;
+  // Calls a second, by gRPC and HTTP together.
+  std::optional<int64_t> call_rate = std::nullopt;
 };
 
 // Lower, and a client's patience would end before a chunk of the largest size is let in.
 inline constexpr int64_t kMinUploadRate = 64 << 10;
+// The most that weights, numbers and sizes may be.
+inline constexpr int32_t kMaxTenantWeight = 1000;
+inline constexpr int64_t kMaxTenantCount = 100'000'000;
+inline constexpr int64_t kMaxTenantBytes = int64_t{1} << 50;
 
 struct Tenant {
   std::string name;
   int32_t weight = 1;  // share of the workers beside other tenants: 1 to 1000
-  TenantQuota quota;
+  TenantQuota quota = {};
   // Takes results of, and gives its own to, the other tenants that say so, where the daemon allows
   // it (--shared-cache).
   bool shared_cache = false;
@@ -75,6 +84,20 @@ class TenantDirectory {
   const std::map<std::string, Tenant, std::less<>>& tenants() const { return tenants_; }
   bool has_certificates() const { return !by_certificate_.empty(); }
 
+  // True: the file has the identity, or the token.
+  bool HasIdentity(absl::string_view tenant, absl::string_view identity) const {
+    return FindIdentity(tenant, identity) != nullptr;
+  }
+  bool HasToken(absl::string_view token_sha256) const {
+    return by_token_sha256_.contains(token_sha256);
+  }
+  // The SHA-256 of each token that the file has for the identity.
+  std::vector<std::string> TokensOf(absl::string_view tenant, absl::string_view identity) const;
+  // The identity as a caller, for a token that stands elsewhere. UNAUTHENTICATED: the file does
+  // not have it (any more), or it has expired.
+  absl::StatusOr<Caller> CallerOf(absl::string_view tenant, absl::string_view identity,
+                                  absl::Time now) const;
+
  private:
   friend class TenantsReader;
 
@@ -91,6 +114,9 @@ class TenantDirectory {
     const Identity* identity = nullptr;
   };
   absl::StatusOr<Proof> ProofOf(const Credentials& credentials) const;
+  // Null where there is none.
+  const Identity* FindIdentity(absl::string_view tenant, absl::string_view identity) const;
+  static absl::StatusOr<Caller> CheckExpiry(const Identity& identity, absl::Time now);
 
   std::map<std::string, Tenant, std::less<>> tenants_;
   std::vector<Identity> identities_;

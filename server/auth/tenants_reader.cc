@@ -25,9 +25,6 @@ constexpr absl::string_view kRightWords[] = {"submit", "read", "cancel", "admin"
 
 constexpr size_t kMaxNameChars = 63;
 constexpr size_t kMaxCertificateNameChars = 1024;
-constexpr int64_t kMaxWeight = 1000;
-constexpr int64_t kMaxCount = 100'000'000;
-constexpr int64_t kMaxBytes = int64_t{1} << 50;
 
 // "64MiB", "10GiB", "4096".
 bool ParseBytes(absl::string_view text, int64_t& bytes) {
@@ -38,7 +35,8 @@ bool ParseBytes(absl::string_view text, int64_t& bytes) {
     if (absl::ConsumeSuffix(&text, suffix)) unit = size;
   }
   int64_t number = 0;
-  if (!absl::SimpleAtoi(text, &number) || number < 0 || number > kMaxBytes / unit) return false;
+  if (!absl::SimpleAtoi(text, &number) || number < 0 || number > kMaxTenantBytes / unit)
+    return false;
   bytes = number * unit;
   return true;
 }
@@ -79,7 +77,7 @@ void TenantsReader::ReadTenant(const ConfigNode& key, const ConfigNode& value) {
   const Mapping mapping{value, absl::StrCat("tenants.", key.text)};
   if (!CheckMapping(mapping, kTenantKeys)) return;
   tenant.weight =
-      static_cast<int32_t>(ReadNumber(mapping, "weight", 1, kMaxWeight, false).value_or(1));
+      static_cast<int32_t>(ReadNumber(mapping, "weight", 1, kMaxTenantWeight, false).value_or(1));
   if (const ConfigNode* quota = Find(mapping, "quota")) {
     ReadQuota({*quota, absl::StrCat(mapping.path, ".quota")}, tenant.quota);
   }
@@ -101,13 +99,13 @@ void TenantsReader::ReadTenant(const ConfigNode& key, const ConfigNode& value) {
 
 void TenantsReader::ReadQuota(const Mapping& mapping, TenantQuota& quota) {
   if (!CheckMapping(mapping, kQuotaKeys)) return;
-  quota.queued_jobs = ReadNumber(mapping, "queued_jobs", 1, kMaxCount, false);
-  quota.running_jobs = ReadNumber(mapping, "running_jobs", 1, kMaxCount, false);
-  quota.job_bytes = ReadNumber(mapping, "job_bytes", 1, kMaxBytes, true);
-  quota.stored_bytes = ReadNumber(mapping, "stored_bytes", 1, kMaxBytes, true);
-  quota.result_bytes = ReadNumber(mapping, "result_bytes", 1, kMaxBytes, true);
-  quota.upload_rate = ReadNumber(mapping, "upload_rate", kMinUploadRate, kMaxBytes, true);
-  quota.call_rate = ReadNumber(mapping, "call_rate", 1, kMaxCount, false);
+  quota.queued_jobs = ReadNumber(mapping, "queued_jobs", 1, kMaxTenantCount, false);
+  quota.running_jobs = ReadNumber(mapping, "running_jobs", 1, kMaxTenantCount, false);
+  quota.job_bytes = ReadNumber(mapping, "job_bytes", 1, kMaxTenantBytes, true);
+  quota.stored_bytes = ReadNumber(mapping, "stored_bytes", 1, kMaxTenantBytes, true);
+  quota.result_bytes = ReadNumber(mapping, "result_bytes", 1, kMaxTenantBytes, true);
+  quota.upload_rate = ReadNumber(mapping, "upload_rate", kMinUploadRate, kMaxTenantBytes, true);
+  quota.call_rate = ReadNumber(mapping, "call_rate", 1, kMaxTenantCount, false);
 }
 
 void TenantsReader::ReadIdentity(const ConfigNode& key, const ConfigNode& value,

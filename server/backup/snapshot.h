@@ -21,7 +21,8 @@ struct OpenStores {
 
 // Folders and files of a data directory that are in a backup beside the stores: small ones, which
 // are replaced whole or only grow.
-inline constexpr const char* kSmallParts[] = {"usage", "audit", "dispatch_paused"};
+inline constexpr const char* kSmallParts[] = {"usage",    "audit",  "dispatch_paused",
+                                              "cordoned", "tokens", "tenant_limits"};
 
 // Fills `folder`, which is made, with the state of the stores: hard links to files that do not
 // change, copies of small ones. What the jobs in it need is in it: jobs come first, and what they

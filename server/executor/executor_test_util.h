@@ -76,6 +76,14 @@ class FakeInputs : public cache::InputStore {
     }
     return missing;
   }
+  absl::Status Remove(absl::string_view scope, absl::string_view sha256) override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = blobs_.find(KeyOf(scope, sha256));
+    if (found == blobs_.end()) return absl::NotFoundError("no such blob");
+    if (held() > 0) return absl::FailedPreconditionError("in use");
+    blobs_.erase(found);
+    return absl::OkStatus();
+  }
   absl::StatusOr<cache::UploadState> BeginUpload(absl::string_view scope,
                                                  const cache::BlobDigest& digest) override {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -195,6 +203,10 @@ class FakeCache : public cache::ResultCache {
       return std::make_unique<FakeArtifactReader>(info, found->second.bytes.at(info.name));
     }
     return absl::NotFoundError("no artifact");
+  }
+  absl::StatusOr<bool> Remove(const cache::CacheKey& key) override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return entries_.erase(key.ToString()) > 0;
   }
   // From now on no result fits.
   void SetTooSmall() {

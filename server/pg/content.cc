@@ -89,6 +89,15 @@ absl::Status Content::Remove(absl::string_view name) {
       .status();
 }
 
+absl::StatusOr<bool> Content::RemoveUnneeded(absl::string_view name) {
+  ASSIGN_OR_RETURN(const Rows rows, sessions_->Run(Sessions::Repeat::kRepeatable,
+                                                   "SELECT remove_unneeded_content($1)", {name}));
+  const int64_t outcome = rows.Int(0, 0);
+  if (outcome != 2) return outcome == 1;
+  return absl::FailedPreconditionError(
+      absl::StrCat(name, ": in use; remove it when its jobs have ended"));
+}
+
 absl::StatusOr<size_t> Content::Sweep(size_t max_contents) {
   ASSIGN_OR_RETURN(const Rows rows,
                    sessions_->Run(Sessions::Repeat::kRepeatable, "SELECT sweep_content($1)",

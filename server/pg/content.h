@@ -55,6 +55,8 @@ class Content {
   // DATA_LOSS: a piece is missing; the content was removed meanwhile, or is damaged.
   absl::Status Read(const Info& info, const Writer& write) const;
   absl::Status Remove(absl::string_view name);
+  // False: it was not there. FAILED_PRECONDITION: a live job needs it.
+  absl::StatusOr<bool> RemoveUnneeded(absl::string_view name);
 
   // Removes at most so many contents that nobody keeps, the longest unused first, and pieces that a
   // broken Put left. Returns how many. The inputs of live jobs stay, here and below.

@@ -208,6 +208,24 @@ TEST_F(ContentTest, RoomIsMadeOfTheLongestUnusedButNotOfWhatJobsNeed) {
   EXPECT_EQ(*a_->content.MakeRoom(0), 10u);
 }
 
+TEST_F(ContentTest, WhatAnOperatorEvictsGoesButNotWhatJobsNeed) {
+  const cache::BlobDigest needed = Upload(*a_, "needed");
+  const cache::BlobDigest idle = Upload(*a_, "idle");
+  MustRun(absl::StrCat("INSERT INTO job_input VALUES ('", BlobName("acme", needed.sha256),
+                       "', 'job')"));
+  EXPECT_TRUE(absl::IsFailedPrecondition(b_->inputs->Remove("acme", needed.sha256)));
+  EXPECT_TRUE(a_->inputs->Acquire("acme", needed.sha256).ok());
+  ASSERT_TRUE(a_->inputs->Remove("acme", idle.sha256).ok());
+  EXPECT_TRUE(absl::IsNotFound(a_->inputs->Remove("acme", idle.sha256)));
+  EXPECT_TRUE(absl::IsNotFound(b_->inputs->Acquire("acme", idle.sha256).status()));
+  const cache::CacheKey key = *cache::CacheKey::Parse("acme/" + std::string(64, 'c'));
+  ASSERT_TRUE(a_->results->Store(key, {}, "meta", nullptr).ok());
+  EXPECT_TRUE(*b_->results->Remove(key));  // which has no copy
+  EXPECT_TRUE(*a_->results->Remove(key));
+  EXPECT_FALSE(*a_->results->Remove(key));
+  EXPECT_FALSE(b_->results->Lookup(key)->has_value());
+}
+
 TEST_F(ContentTest, AnUploadThatDoesNotFitIsRefused) {
   SharedInputs bounded(a_->blobs.get(), &a_->content,
                        {.max_bytes = 100,

@@ -581,6 +581,36 @@ BEGIN
   DELETE FROM piece WHERE piece_set = v_set;
 END $$;
 
+-- Removes a content that no live job needs. 0: it was not there; 1: it is gone; 2: a job needs it.
+CREATE OR REPLACE FUNCTION remove_unneeded_content(p_name text)
+RETURNS bigint LANGUAGE plpgsql SET enable_seqscan = off AS $$
+BEGIN
+  PERFORM 1 FROM content c WHERE c.name = p_name FOR UPDATE;
+  IF NOT FOUND THEN RETURN 0; END IF;
+  IF EXISTS (SELECT 1 FROM job_input i WHERE i.name = p_name) THEN RETURN 2; END IF;
+  PERFORM remove_content(p_name);
+  RETURN 1;
+END $$;
+
+-- Puts a text in the place of another; empty stands for none. False: it is another one by now.
+CREATE OR REPLACE FUNCTION replace_text(p_name text, p_before bytea, p_after bytea)
+RETURNS boolean LANGUAGE plpgsql SET enable_seqscan = off AS $$
+DECLARE
+  v_now bytea;
+BEGIN
+  PERFORM pg_advisory_xact_lock(hashtextextended('npuc text ' || p_name, 0));
+  SELECT t.body INTO v_now FROM kept_text t WHERE t.name = p_name;
+  v_now := coalesce(v_now, ''::bytea);
+  -- A repeated call finds what the first one put.
+  IF v_now = p_after THEN RETURN true; END IF;
+  IF v_now <> p_before THEN RETURN false; END IF;
+  DELETE FROM kept_text WHERE name = p_name;
+  IF p_after <> ''::bytea THEN
+    INSERT INTO kept_text (name, body) VALUES (p_name, p_after);
+  END IF;
+  RETURN true;
+END $$;
+
 -- Removes contents that nobody keeps, and sets of pieces that got no name within a day. The inputs
 -- of live jobs stay.
 CREATE OR REPLACE FUNCTION sweep_content(p_limit bigint)

@@ -15,7 +15,7 @@ constexpr absl::Duration kReadLimit = absl::Seconds(5);
 constexpr absl::Duration kMigrateLimit = absl::Minutes(5);
 
 // From version 1 on, each to the next one.
-constexpr const char* kUpgrades[] = {kTables2Sql, kTables3Sql, kTables4Sql};
+constexpr const char* kUpgrades[] = {kTables2Sql, kTables3Sql, kTables4Sql, kTables5Sql};
 static_assert(std::size(kUpgrades) == kSchemaVersion - 1);
 
 // 0: there is no schema.

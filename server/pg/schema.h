@@ -9,7 +9,7 @@
 namespace npuc::pg {
 
 // The version of tables and functions that this build makes and uses.
-inline constexpr int kSchemaVersion = 4;
+inline constexpr int kSchemaVersion = 5;
 
 // Makes the tables and functions in the schema `npuc` of a database, or brings older ones up to
 // kSchemaVersion; nothing where they have it. Two at once do no harm. FAILED_PRECONDITION: a newer

@@ -156,6 +156,18 @@ absl::StatusOr<cache::BlobInfo> SharedInputs::Commit(absl::string_view scope,
   return info;
 }
 
+absl::Status SharedInputs::Remove(absl::string_view scope, absl::string_view sha256) {
+  if (!AreNames(scope, sha256)) return local_->Remove(scope, sha256);
+  const std::string name = BlobName(scope, sha256);
+  ASSIGN_OR_RETURN(const bool was_shared, content_->RemoveUnneeded(name));
+  {
+    const MutexLock lock(kept_mutex_);
+    kept_.erase(name);
+  }
+  const absl::Status removed = local_->Remove(scope, sha256);
+  return was_shared && absl::IsNotFound(removed) ? absl::OkStatus() : removed;
+}
+
 absl::Status SharedInputs::Verify(absl::string_view scope, absl::string_view sha256) {
   const absl::Status verified = local_->Verify(scope, sha256);
   if (!absl::IsDataLoss(verified)) return verified;

@@ -52,6 +52,8 @@ class SharedInputs : public cache::InputStore {
                                          const cache::BlobDigest& digest) override;
   // A blob that is damaged here is fetched anew.
   absl::Status Verify(absl::string_view scope, absl::string_view sha256) override;
+  // From this node and the shared store. Another node's copy stays until that node removes it.
+  absl::Status Remove(absl::string_view scope, absl::string_view sha256) override;
 
  private:
   absl::Status Share(absl::string_view scope, const cache::BlobRef& blob);

@@ -129,6 +129,12 @@ absl::StatusOr<std::vector<cache::ArtifactInfo>> SharedResults::Store(
   return infos;
 }
 
+absl::StatusOr<bool> SharedResults::Remove(const cache::CacheKey& key) {
+  ASSIGN_OR_RETURN(const bool was_shared, content_->RemoveUnneeded(NameOf(key)));
+  ASSIGN_OR_RETURN(const bool was_here, local_->Remove(key));
+  return was_shared || was_here;
+}
+
 absl::StatusOr<std::unique_ptr<cache::ArtifactReader>> SharedResults::OpenArtifact(
     const cache::CacheKey& key, absl::string_view name) {
   auto reader = local_->OpenArtifact(key, name);

@@ -27,6 +27,8 @@ class SharedResults : public cache::ResultCache {
       absl::string_view metadata, const Confirm& confirm) override;
   absl::StatusOr<std::unique_ptr<cache::ArtifactReader>> OpenArtifact(
       const cache::CacheKey& key, absl::string_view name) override;
+  // From this node and the shared store. Another node's copy stays until that node removes it.
+  absl::StatusOr<bool> Remove(const cache::CacheKey& key) override;
 
  private:
   absl::StatusOr<bool> Fetch(const cache::CacheKey& key);

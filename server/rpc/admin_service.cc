@@ -49,6 +49,42 @@ class AdminService : public v1::AdminService::CallbackService {
     return RunUnary(context, *pool_, deps_, api::kGetUsage, request, response);
   }
 
+  grpc::ServerUnaryReactor* SetCordon(grpc::CallbackServerContext* context,
+                                      const v1::SetCordonRequest* request,
+                                      v1::SetCordonResponse* response) override {
+    return RunUnary(context, *pool_, deps_, api::kSetCordon, request, response);
+  }
+
+  grpc::ServerUnaryReactor* SetTenantLimits(grpc::CallbackServerContext* context,
+                                            const v1::SetTenantLimitsRequest* request,
+                                            v1::SetTenantLimitsResponse* response) override {
+    return RunUnary(context, *pool_, deps_, api::kSetTenantLimits, request, response);
+  }
+
+  grpc::ServerUnaryReactor* RotateToken(grpc::CallbackServerContext* context,
+                                        const v1::RotateTokenRequest* request,
+                                        v1::RotateTokenResponse* response) override {
+    return RunUnary(context, *pool_, deps_, api::kRotateToken, request, response);
+  }
+
+  grpc::ServerUnaryReactor* DropUploads(grpc::CallbackServerContext* context,
+                                        const v1::DropUploadsRequest* request,
+                                        v1::DropUploadsResponse* response) override {
+    return RunUnary(context, *pool_, deps_, api::kDropUploads, request, response);
+  }
+
+  grpc::ServerUnaryReactor* EvictContent(grpc::CallbackServerContext* context,
+                                         const v1::EvictContentRequest* request,
+                                         v1::EvictContentResponse* response) override {
+    return RunUnary(context, *pool_, deps_, api::kEvictContent, request, response);
+  }
+
+  grpc::ServerUnaryReactor* GetQuota(grpc::CallbackServerContext* context,
+                                     const v1::GetQuotaRequest* request,
+                                     v1::GetQuotaResponse* response) override {
+    return RunUnary(context, *pool_, deps_, api::kGetQuota, request, response);
+  }
+
  private:
   const RpcDependencies& deps_;
   WorkPool* const pool_;

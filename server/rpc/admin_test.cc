@@ -1,4 +1,6 @@
 // The actions of an operator, and the lines of the audit log.
+#include <functional>
+
 #include "gmock/gmock.h"
 #include "server/rpc/rpc_test_util.h"
 
@@ -119,6 +121,164 @@ TEST_F(AdminTest, TenantsAndTheirLimits) {
   EXPECT_EQ(response.tenants(0).queued_jobs(), 2);
   EXPECT_EQ(response.tenants(0).max_queued_jobs(), 7);
   EXPECT_FALSE(response.tenants(0).has_max_job_bytes());
+}
+
+TEST_F(AdminTest, ACordonHoldsThisServerBack) {
+  const auto cordon = [&](bool on, const std::string& reason) {
+    grpc::ClientContext context;
+    v1::SetCordonRequest request;
+    request.set_cordoned(on);
+    request.set_reason(reason);
+    v1::SetCordonResponse response;
+    const grpc::Status status = admin_stub_->SetCordon(&context, request, &response);
+    EXPECT_EQ(response.state().cordoned(), status.ok() && on);
+    EXPECT_TRUE(!status.ok() || response.state().node() == "node-a");
+    return status;
+  };
+  Submit();
+  ASSERT_TRUE(cordon(true, "new memory").ok());
+  EXPECT_FALSE((*jobs_.TryLease()).has_value());
+  grpc::ClientContext context;
+  v1::ListTenantsResponse tenants;
+  ASSERT_TRUE(admin_stub_->ListTenants(&context, {}, &tenants).ok());
+  EXPECT_FALSE(tenants.dispatch().paused());
+  EXPECT_EQ(tenants.cordon().reason(), "new memory");
+  EXPECT_EQ(tenants.cordon().by(), auth::kLocalIdentity);
+  ASSERT_TRUE(cordon(false, "").ok());
+  EXPECT_TRUE((*jobs_.TryLease()).has_value());
+  EXPECT_EQ(ReasonOf(cordon(true, std::string(1025, 'x'))), "INVALID_FIELD");
+  EXPECT_THAT(AuditLines({"\"admin.cordon\"", "node-a", "new memory", "\"result\":\"OK\""}),
+              SizeIs(1));
+  EXPECT_THAT(AuditLines({"\"admin.uncordon\""}), SizeIs(1));
+}
+
+TEST_F(AdminTest, LimitsForATimeWithinTheirBounds) {
+  v1::SetTenantLimitsRequest request;
+  request.set_tenant(auth::kLocalTenant);
+  request.mutable_limits()->set_weight(3);
+  request.mutable_limits()->set_max_running_jobs(2);
+  request.mutable_duration()->set_seconds(3600);
+  request.set_reason("release");
+  const auto set = [&](v1::TenantState* now) {
+    grpc::ClientContext context;
+    v1::SetTenantLimitsResponse response;
+    const grpc::Status status = admin_stub_->SetTenantLimits(&context, request, &response);
+    *now = response.tenant();
+    return status;
+  };
+  v1::TenantState now;
+  ASSERT_TRUE(set(&now).ok());
+  EXPECT_EQ(policy_refreshes_, 1);
+  EXPECT_EQ(now.weight(), 3);
+  EXPECT_EQ(now.max_running_jobs(), 2);
+  EXPECT_EQ(now.max_queued_jobs(), 7);  // as before
+  EXPECT_EQ(now.temporary().by(), auth::kLocalIdentity);
+  EXPECT_EQ(now.temporary().reason(), "release");
+  EXPECT_FALSE(now.temporary().limits().has_max_queued_jobs());
+  grpc::ClientContext context;
+  v1::GetQuotaResponse quota;
+  ASSERT_TRUE(admin_stub_->GetQuota(&context, {}, &quota).ok());
+  EXPECT_EQ(quota.tenant().SerializeAsString(), now.SerializeAsString());
+  EXPECT_THAT(AuditLines({"admin.limit", "weight: 3", "1h", "release"}), SizeIs(1));
+  const v1::SetTenantLimitsRequest good = request;
+  const std::vector<std::function<void()>> bad = {
+      [&] { request.mutable_limits()->set_weight(0); },
+      [&] { request.mutable_limits()->set_weight(1001); },
+      [&] { request.mutable_limits()->set_max_queued_jobs(0); },
+      [&] { request.mutable_limits()->set_max_upload_rate(65535); },
+      [&] { request.mutable_limits()->set_max_stored_bytes((int64_t{1} << 50) + 1); },
+      [&] { request.mutable_limits()->set_max_call_rate(-1); },
+      [&] { request.clear_duration(); },
+      [&] { request.mutable_duration()->set_seconds(-5); },
+      [&] { request.mutable_duration()->set_seconds(int64_t{90} * 86400 + 1); },
+      [&] { request.set_tenant("a/b"); },
+      [&] { request.set_reason(std::string(1025, 'x')); }};
+  for (size_t i = 0; i < bad.size(); ++i) {
+    request = good;
+    bad[i]();
+    EXPECT_EQ(ReasonOf(set(&now)), "INVALID_FIELD") << i;
+  }
+  request = good;
+  request.set_tenant("nobody");
+  EXPECT_EQ(ReasonOf(set(&now)), "TENANT_NOT_FOUND");
+  EXPECT_EQ(limits_.Find(auth::kLocalTenant)->weight, 3);
+  request = good;
+  request.clear_limits();
+  request.clear_duration();
+  ASSERT_TRUE(set(&now).ok());
+  EXPECT_FALSE(now.has_temporary());
+  EXPECT_THAT(AuditLines({"admin.unlimit"}), SizeIs(1));
+}
+
+TEST_F(AdminTest, UploadsAreDropped) {
+  v1::DropUploadsRequest request;
+  v1::DropUploadsResponse response;
+  const auto drop = [&] {
+    grpc::ClientContext context;
+    return admin_stub_->DropUploads(&context, request, &response);
+  };
+  request.set_tenant("audio");
+  request.mutable_idle()->set_seconds(90);
+  request.set_reason("stuck");
+  ASSERT_TRUE(drop().ok());
+  EXPECT_EQ(response.dropped(), 2);
+  EXPECT_EQ(response.dropped_bytes(), 30);
+  EXPECT_THAT(dropped_, testing::ElementsAre(testing::Pair("audio", absl::Seconds(90))));
+  EXPECT_THAT(AuditLines({"admin.drop_uploads", "audio", "2 dropped; stuck"}), SizeIs(1));
+  request.mutable_idle()->set_seconds(-1);
+  EXPECT_EQ(ReasonOf(drop()), "INVALID_FIELD");
+  request.Clear();
+  ASSERT_TRUE(drop().ok());
+  EXPECT_THAT(AuditLines({"admin.drop_uploads", "of all tenants"}), SizeIs(1));
+  request.set_tenant("../x");
+  EXPECT_EQ(ReasonOf(drop()), "INVALID_FIELD");
+  EXPECT_THAT(dropped_, SizeIs(2));
+}
+
+TEST_F(AdminTest, BlobsAndResultsAreEvicted) {
+  v1::EvictContentRequest request;
+  v1::EvictContentResponse response;
+  const auto evict = [&] {
+    grpc::ClientContext context;
+    response.Clear();
+    return admin_stub_->EvictContent(&context, request, &response);
+  };
+  const std::string job = Submit();
+  const std::string sha256 = (*jobs_.Get(job))->model().sha256;
+  request.set_blob_sha256(sha256);
+  request.set_tenant(auth::kLocalTenant);
+  EXPECT_EQ(ReasonOf(evict()), "BLOB_IN_USE");
+  RunNext(1);
+  holds_.Remove(job);
+  ASSERT_TRUE(evict().ok());
+  EXPECT_THAT(response.evicted(),
+              testing::ElementsAre(absl::StrCat(auth::kLocalTenant, "/", sha256)));
+  ASSERT_TRUE(evict().ok());
+  EXPECT_THAT(response.evicted(), IsEmpty());
+  // Without a tenant all tenants lose it; ListTenants has tenant "a".
+  inputs_.Put("model bytes", "a");
+  request.clear_tenant();
+  ASSERT_TRUE(evict().ok());
+  EXPECT_THAT(response.evicted(), testing::ElementsAre("a/" + sha256));
+  EXPECT_EQ(cache_.size(), 1u);
+  request.set_job_id(job);
+  ASSERT_TRUE(evict().ok());
+  EXPECT_THAT(response.evicted(), testing::ElementsAre((*jobs_.Get(job))->cache_key));
+  EXPECT_EQ(cache_.size(), 0u);
+  request.set_result_key((*jobs_.Get(job))->cache_key);
+  ASSERT_TRUE(evict().ok());
+  EXPECT_THAT(response.evicted(), IsEmpty());
+  EXPECT_THAT(AuditLines({"admin.evict", "1 evicted", job}), SizeIs(1));
+  request.set_job_id(kUnknownJob);
+  EXPECT_EQ(ReasonOf(evict()), "JOB_NOT_FOUND");
+  for (const char* key : {"", "nonsense", "a/b/c"}) {
+    request.set_result_key(key);
+    EXPECT_EQ(ReasonOf(evict()), "INVALID_FIELD") << key;
+  }
+  request.set_blob_sha256("x");
+  EXPECT_EQ(ReasonOf(evict()), "INVALID_FIELD");
+  request.Clear();
+  EXPECT_EQ(ReasonOf(evict()), "INVALID_FIELD");
 }
 
 TEST_F(AdminTest, ConnectionsAndStreamsAreListed) {

@@ -194,6 +194,20 @@ TEST_F(IsolationTest, EveryRpcByEveryKindOfIdentity) {
   v1::ListTenantsResponse tenants;
   v1::ListConnectionsResponse connections;
   v1::GetUsageResponse usage;
+  v1::SetCordonResponse cordon;
+  v1::SetTenantLimitsRequest limit;
+  limit.set_tenant("a");
+  v1::SetTenantLimitsResponse limited;
+  v1::RotateTokenRequest rotate;
+  rotate.set_tenant("a");
+  rotate.set_identity("owner");
+  rotate.set_token_sha256(std::string(64, '7'));
+  v1::RotateTokenResponse rotated;
+  v1::DropUploadsResponse dropped;
+  v1::EvictContentRequest evict;
+  evict.set_blob_sha256(std::string(64, '7'));
+  v1::EvictContentResponse evicted;
+  v1::GetQuotaResponse quota;
   // none, unknown, expired, stranger, submit, read, cancel, owner, admin
   const std::vector<Row> rows = {
       {"CreateCompileJob",
@@ -237,6 +251,32 @@ TEST_F(IsolationTest, EveryRpcByEveryKindOfIdentity) {
          return admin_stub_->SetDispatch(As(who).get(), {}, &dispatch);
        },
        {kAnon, kAnon, kAnon, kDenied, kDenied, kDenied, kDenied, kDenied, kOk}},
+      {"SetCordon",
+       [&](const std::string& who) { return admin_stub_->SetCordon(As(who).get(), {}, &cordon); },
+       {kAnon, kAnon, kAnon, kDenied, kDenied, kDenied, kDenied, kDenied, kOk}},
+      {"SetTenantLimits",
+       [&](const std::string& who) {
+         return admin_stub_->SetTenantLimits(As(who).get(), limit, &limited);
+       },
+       {kAnon, kAnon, kAnon, kDenied, kDenied, kDenied, kDenied, kDenied, kOk}},
+      {"RotateToken",
+       [&](const std::string& who) {
+         return admin_stub_->RotateToken(As(who).get(), rotate, &rotated);
+       },
+       {kAnon, kAnon, kAnon, kDenied, kDenied, kDenied, kDenied, kDenied, kOk}},
+      {"DropUploads",
+       [&](const std::string& who) {
+         return admin_stub_->DropUploads(As(who).get(), {}, &dropped);
+       },
+       {kAnon, kAnon, kAnon, kDenied, kDenied, kDenied, kDenied, kDenied, kOk}},
+      {"EvictContent",
+       [&](const std::string& who) {
+         return admin_stub_->EvictContent(As(who).get(), evict, &evicted);
+       },
+       {kAnon, kAnon, kAnon, kDenied, kDenied, kDenied, kDenied, kDenied, kOk}},
+      {"GetQuota",
+       [&](const std::string& who) { return admin_stub_->GetQuota(As(who).get(), {}, &quota); },
+       {kAnon, kAnon, kAnon, kOk, kOk, kOk, kOk, kOk, kOk}},
       {"CancelJobs",
        [&](const std::string& who) {
          return admin_stub_->CancelJobs(As(who).get(), {}, &cancelled);
@@ -375,6 +415,37 @@ TEST_F(IsolationTest, UsageIsATenantsOwn) {
   EXPECT_EQ(sizes("owner", ""), 1);
   EXPECT_EQ(sizes("owner", "b"), 0);
   EXPECT_EQ(sizes("admin", ""), 2);
+}
+
+TEST_F(IsolationTest, AQuotaIsTheCallersOwnTenants) {
+  v1::GetQuotaResponse quota;
+  ASSERT_TRUE(admin_stub_->GetQuota(As("owner").get(), {}, &quota).ok());
+  EXPECT_EQ(quota.tenant().name(), "a");
+  ASSERT_TRUE(admin_stub_->GetQuota(As("stranger").get(), {}, &quota).ok());
+  EXPECT_EQ(quota.tenant().name(), "b");
+}
+
+TEST_F(IsolationTest, TokensAreRotatedForIdentitiesOfTheFileAlone) {
+  const auto rotate = [&](const std::string& tenant, const std::string& identity, char digit) {
+    v1::RotateTokenRequest request;
+    request.set_tenant(tenant);
+    request.set_identity(identity);
+    request.set_token_sha256(std::string(64, digit));
+    v1::RotateTokenResponse response;
+    return ReasonOf(admin_stub_->RotateToken(As("admin").get(), request, &response));
+  };
+  EXPECT_EQ(rotate("a", "owner", '7'), "no ErrorInfo");  // it was done
+  EXPECT_TRUE(tokens_.Find(std::string(64, '7'))->owner.has_value());
+  EXPECT_LT(tokens_.Find(Sha256Hex(TokenOf("owner")))->end, absl::Now() + absl::Hours(25));
+  EXPECT_EQ(rotate("b", "owner", '8'), "IDENTITY_NOT_FOUND");
+  EXPECT_EQ(rotate("a", "", '8'), "IDENTITY_NOT_FOUND");
+  EXPECT_EQ(rotate("a", "submit", '7'), "INVALID_FIELD");  // another's token
+  EXPECT_EQ(rotate("a", "submit", 'g'), "INVALID_FIELD");
+  EXPECT_EQ(rotate("A/B", "submit", '8'), "INVALID_FIELD");
+  EXPECT_THAT(AuditLines({"admin.rotate_token", "a/owner", "the old ones end on"}),
+              ::testing::SizeIs(1));
+  EXPECT_THAT(AuditLines({"admin.rotate_token", "b/owner", "IDENTITY_NOT_FOUND"}),
+              ::testing::SizeIs(1));
 }
 
 TEST_F(IsolationTest, RefusalsAreLinesOfTheAuditLog) {

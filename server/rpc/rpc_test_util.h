@@ -21,6 +21,7 @@
 #include "npuc/v1/server_info.grpc.pb.h"
 #include "server/api/admin.h"
 #include "server/auth/sessions.h"
+#include "server/base/kept_text_test_util.h"
 #include "server/executor/executor_test_util.h"
 #include "server/jobs/indexed_job_store.h"
 #include "server/jobs/local_board.h"
@@ -93,20 +94,39 @@ class RpcTest : public ::testing::Test {
     std::filesystem::remove_all(dir_);
     std::filesystem::create_directories(dir_);
     audit_ = *log::AuditLog::Open({.dir = dir_, .now = [] { return absl::Now(); }});
-    dispatch_ = *executor::DispatchSwitch::Open(dir_ + "/paused",
-                                                [this](bool paused) { board_.SetPaused(paused); });
+    dispatch_ = *executor::OperatorSwitch::Open("paused", &paused_text_,
+                                                [this](bool on) { board_.SetPaused(on); });
+    cordon_ = *executor::OperatorSwitch::Open("cordoned", &cordoned_text_,
+                                              [this](bool on) { board_.SetPaused(on); });
+    EXPECT_TRUE(tokens_.Attach(&tokens_text_).ok());
+    EXPECT_TRUE(limits_.Attach(&limits_text_).ok());
     admin_.dispatch = dispatch_.get();
+    admin_.cordon = cordon_.get();
+    admin_.tokens = &tokens_;
+    admin_.limits = &limits_;
+    admin_.inputs = &inputs_;
+    admin_.results = &cache_;
+    admin_.now = [] { return absl::Now(); };
+    admin_.refresh_policies = [this] { ++policy_refreshes_; };
+    admin_.drop_uploads = [this](const std::string& tenant, absl::Duration idle) {
+      dropped_.emplace_back(tenant, idle);
+      return cache::BlobStore::Dropped{.uploads = 2, .bytes = 30};
+    };
     usage_ = *executor::UsageBook::Open(
         dir_ + "/usage", [] { return absl::Now(); }, &metrics_);
     admin_.usage = usage_.get();
     sessions_ =
         *auth::Sessions::Open({.path = dir_ + "/sessions", .now = [] { return absl::Now(); }});
-    admin_.tenants = [] {
+    admin_.tenant = [this](const std::string& name) {
       api::AdminControls::TenantNow now;
-      now.tenant.name = "a";
-      now.tenant.quota.queued_jobs = 7;
+      now.tenant = limits_.Apply({.name = name, .quota = {.queued_jobs = 7}});
       now.queued = 2;
-      return std::vector<api::AdminControls::TenantNow>{now};
+      now.stored_bytes = 11;
+      now.open_uploads = 1;
+      return now;
+    };
+    admin_.tenants = [this] {
+      return std::vector<api::AdminControls::TenantNow>{admin_.tenant("a")};
     };
     auto server = RpcServer::Start(std::move(options), Dependencies());
     EXPECT_TRUE(server.ok()) << server.status();
@@ -282,7 +302,13 @@ class RpcTest : public ::testing::Test {
   executor::Lifecycle lifecycle_;
   observe::Readiness readiness_{nullptr};
   std::unique_ptr<log::AuditLog> audit_;
-  std::unique_ptr<executor::DispatchSwitch> dispatch_;
+  base::MemoryText paused_text_, cordoned_text_, tokens_text_, limits_text_;
+  auth::IssuedTokens tokens_{[] { return absl::Now(); }};
+  auth::TemporaryLimits limits_{[] { return absl::Now(); }};
+  int policy_refreshes_ = 0;
+  std::vector<std::pair<std::string, absl::Duration>> dropped_;
+  std::unique_ptr<executor::OperatorSwitch> dispatch_;
+  std::unique_ptr<executor::OperatorSwitch> cordon_;
   observe::NoMetrics metrics_;
   std::unique_ptr<executor::UsageBook> usage_;
   std::unique_ptr<auth::Sessions> sessions_;

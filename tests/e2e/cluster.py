@@ -168,6 +168,44 @@ def test_other_nodes(nodes, folder, config):
                    "at three; an equal one at another node is a cache hit")
 
 
+def test_operators_decisions(nodes):
+    """A pause and a tenant's limits hold at all nodes, a cordon at its own."""
+    one, other = nodes[0], nodes[1]
+    sample = os.path.join(harness.SAMPLE, "config.yaml")
+
+    def submit():
+        return one.json("submit", sample, "--no-cache")[-1]["job"]
+
+    def pauses():
+        return [node for node in nodes if "paused by" in node.remote("admin", "tenants").stdout]
+
+    for node in nodes[1:]:
+        harness.check(node.json("admin", "cordon")[0]["node"] == node.name, "whose cordon it is")
+    for _ in range(3):
+        done = one.wait(submit())
+        harness.check(done["state"] == "SUCCEEDED", done)
+    one.json("admin", "cordon", "--reason", "all")
+    waits = submit()
+    other.json("admin", "uncordon")
+    harness.check(other.wait(waits)["state"] == "SUCCEEDED", "the one that is not cordoned")
+    for node in nodes:
+        node.remote("admin", "uncordon")
+    other.remote("admin", "pause", "--reason", "all of them")
+    harness.wait_for(lambda: len(pauses()) == len(nodes), "pause at all nodes", seconds=20)
+    waits = submit()
+    limits = one.json("admin", "limit", "--tenant", "default", "--weight", "7", "--for", "1h")[0]
+    harness.check(limits["weight"] == 7, limits)
+    for node in nodes:
+        harness.wait_for(lambda: node.json("quota")[0]["weight"] == 7, "limits at all nodes",
+                         seconds=20)
+    harness.check(one.job(waits)["state"] == "QUEUED", f"{waits} was started while paused")
+    one.remote("admin", "resume")  # at another node
+    harness.check(other.wait(waits)["state"] == "SUCCEEDED", f"{waits} after resume")
+    harness.wait_for(lambda: not pauses(), "resume at all nodes", seconds=20)
+    other.remote("admin", "unlimit", "--tenant", "default")
+    harness.figure("cluster: a pause and limits of a tenant at all nodes, a cordon at its own")
+
+
 def catch_anywhere(nodes, config):
     """Submits at the first node until a job is stopped in the middle; its id, node and process."""
     for _ in range(service.TRIES):
@@ -311,6 +349,7 @@ def main(arguments):
             start_all(nodes)
             test_other_nodes(nodes, folder, config)
             test_cancel_elsewhere(nodes, config)
+            test_operators_decisions(nodes)
             test_killed_node(nodes, folder, config)
             test_left_node(nodes, config)
             sample = os.path.join(harness.SAMPLE, "config.yaml")

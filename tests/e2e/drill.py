@@ -125,13 +125,20 @@ def check_flood(farm):
     harness.check(len(later) > FLOOD // 2, f"the other waited: {len(later)} ended after it")
 
     farm.client("operator")("admin", "pause", "--reason", "flood")
+    farm.client("operator")("admin", "limit", "--tenant", "audio", "--quota", "queued_jobs=5",
+                            "--for", "2h")
+    submit = farm.client("ci")
+    for _ in range(5):
+        submit("submit", SAMPLE, "--no-cache")
+    submit("submit", SAMPLE, "--no-cache", expect=REFUSED)
+    # For good, in the tenants file.
+    farm.client("operator")("admin", "unlimit", "--tenant", "audio")
     farm.write_tenants(farm.tokens.tenants().replace(
         "  audio:\n", "  audio:\n    quota: {queued_jobs: 5}\n"))
     farm.server.process.send_signal(signal.SIGHUP)
-
-    submit = farm.client("ci")
-    harness.wait_for(lambda: submit("submit", SAMPLE, "--no-cache", expect=None).returncode ==
-                     REFUSED, "refusal by the new quota", seconds=30)
+    harness.wait_for(lambda: farm.json("ci", "quota")[0]["max_queued_jobs"] == 5,
+                     "the new quota", seconds=30)
+    submit("submit", SAMPLE, "--no-cache", expect=REFUSED)
     said = farm.json("operator", "admin", "cancel", "--tenant", "audio", "--reason", "flood")[0]
     harness.check(said["cancelled"] >= 5, said)
     farm.client("operator")("admin", "resume")

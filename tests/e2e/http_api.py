@@ -192,6 +192,7 @@ def test_compile(web, folder):
     harness.check(totals["jobs"] == "1" and totals["cores"] == {"GRUS": "1"}, f"{totals}")
     test_operator(web)
     every = {(verb, path) for path, verbs in web.spec["paths"].items() for verb in verbs}
+    every.remove(("post", "/v1/admin/tokens:rotate"))  # test_tls has identities
     harness.check(web.called == every, f"never called: {every - web.called}")
     harness.figure(f"http: {len(every)} calls of openapi.json made against npucd, each answer as "
                    f"its schema; {len(done['artifacts'])} artifacts as npuc's")
@@ -212,6 +213,21 @@ def test_operator(web):
     harness.check(open_now["connections"] and open_now["node"] == "npucd", open_now)
     names = [one["name"] for one in web.json("GET", "/v1/admin/tenants")["tenants"]]
     harness.check(names == ["default"], f"{names}")
+    state = web.json("POST", "/v1/admin/cordon", {"cordoned": True, "reason": "swap"})["state"]
+    harness.check((state["node"], state["reason"]) == ("npucd", "swap"), state)
+    web.json("POST", "/v1/admin/cordon", {})
+    now = web.json("POST", "/v1/admin/tenants:limit", {
+        "tenant": "default", "limits": {"weight": 3, "maxRunningJobs": 9}, "duration": "60s"})
+    harness.check(now["tenant"]["temporary"]["limits"] == {"weight": 3, "maxRunningJobs": "9"}, now)
+    harness.check(web.json("GET", "/v1/quota") == now, "a quota is what the operator set")
+    web.json("POST", "/v1/admin/tenants:limit", {"tenant": "default"})
+    web.json("POST", "/v1/admin/tenants:limit", {"tenant": "nobody"}, expect=404)
+    web.json("POST", "/v1/admin/tokens:rotate", {
+        "tenant": "default", "identity": "local", "tokenSha256": "7" * 64}, expect=404)
+    harness.check(web.json("POST", "/v1/admin/uploads:drop", {}) == {}, "no upload is under way")
+    evicted = web.json("POST", "/v1/admin/content:evict", {"blobSha256": model["sha256"]})
+    harness.check(evicted["evicted"] == ["default/" + model["sha256"]], evicted)
+    web.json("POST", "/v1/admin/content:evict", {}, expect=400)
     used = web.json("GET", "/v1/usage?tenant=default")["usage"]
     harness.check(int(used[-1]["jobs"]) >= 1, f"{used}")
 
@@ -264,6 +280,15 @@ def test_tls(folder):
         by_certificate = Web(folder, context(mine))
         by_certificate.json("GET", f"/v1/jobs/{job}")
         by_certificate.json("POST", "/v1/jobs", {"spec": spec}, expect=403)
+        operator = {"Authorization": f"Bearer {tokens.tokens['operator']}"}
+        fresh = "f" * 40
+        rotate = {"tenant": "audio", "identity": "ci", "grace": "60s",
+                  "tokenSha256": hashlib.sha256(fresh.encode()).hexdigest()}
+        web.json("POST", "/v1/admin/tokens:rotate", rotate, reader, expect=403)
+        end = web.json("POST", "/v1/admin/tokens:rotate", rotate, operator)["oldTokensEndTime"]
+        harness.check(end.endswith("Z"), end)
+        for both in (ci, {"Authorization": f"Bearer {fresh}"}):
+            harness.check(web.json("GET", "/v1/caller", None, both)["identity"] == "ci", both)
         for stranger in (ssl.create_default_context(), context(forged)):
             try:
                 Web(folder, stranger).call("GET", "/v1/server")

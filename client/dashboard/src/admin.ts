@@ -1,8 +1,9 @@
-// What an operator does by hand: stop and resume the start of jobs, cancel and requeue many, and see
-// who uses what. Everything here needs the right `admin`, which the server asks for.
-import { cancelJobs, getCaller, getUsage, listConnections, listJobs, listTenants, requeueJobs, setDispatch, type Connections, type DispatchState, type Filter, type TenantState, type Usage } from "./api";
+// What an operator does by hand: stop and resume the start of jobs, cancel and requeue many, set limits
+// of tenants for a time, rotate tokens, drop uploads, evict content, and see who uses what. Everything here needs the right `admin`, which the server asks for.
+import { cancelJobs, getCaller, getUsage, listConnections, listJobs, listTenants, requeueJobs, setCordon, setDispatch, type Connections, type CordonState, type DispatchState, type Filter, type TenantLimits, type TenantState, type Usage } from "./api";
 import { bytes, dateTime, duration, field, h, replace, save, say, scrolled, tried } from "./dom";
 import type { View } from "./view";
+import { evictTool, limitsTool, tokenTool, uploadsTool } from "./admin_tools";
 
 const REFRESH_MS = 3000;
 const USAGE_DAYS = 7;
@@ -10,6 +11,9 @@ const SHOWN_CONNECTIONS = 50;
 const DAY_MS = 86_400_000;
 
 const dayOf = (time: number) => new Date(time).toISOString().slice(0, 10);
+/** "weight 5, max running jobs 8" */
+const limitsText = (limits: TenantLimits) =>
+  Object.entries(limits).map(([name, value]) => `${name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)} ${value}`).join(", ");
 const limit = (value?: string) => (value === undefined ? "" : ` of ${value}`);
 
 /** A table whose first column names the rows; the others are numbers. */
@@ -28,6 +32,7 @@ function csvOf(usage: Usage[]): string {
 
 class AdminPage {
   private readonly dispatch = h("div", {});
+  private readonly cordon = h("div", {});
   private readonly tenants = h("div", {});
   private readonly usage = h("div", {});
   private readonly connections = h("div", {});
@@ -42,9 +47,11 @@ class AdminPage {
     const look = h("form", { class: "fields", submit: (event: Event) => { event.preventDefault(); void tried(() => this.look())(); } },
       field("Tenant (empty: all)", this.tenant), field("Label", this.label), field("Name, id or MD5", this.text), h("button", {}, "Count"));
     root.append(h("div", { class: "head" }, h("h1", {}, "Operate")), h("div", { class: "grid" },
-      h("section", { class: "card w12" }, h("h2", {}, "Start of jobs"), field("Reason, for those who look later", this.why), this.dispatch),
+      h("section", { class: "card w12" }, h("h2", {}, "Start of jobs"), field("Reason, for those who look later", this.why), this.dispatch, this.cordon),
       h("section", { class: "card w12" }, h("h2", {}, "Many jobs at once"), look, this.found),
-      h("section", { class: "card w12" }, h("h2", {}, "Tenants"), this.tenants),
+      h("section", { class: "card w12" }, h("h2", {}, "Tenants"), this.tenants,
+        h("h3", {}, "Limits for a time"), limitsTool(() => this.reason(), () => this.refresh()), h("h3", {}, "Tokens"), tokenTool()),
+      h("section", { class: "card w12" }, h("h2", {}, "Uploads and results"), uploadsTool(() => this.reason()), evictTool(() => this.reason())),
       h("section", { class: "card w12" }, h("h2", {}, `Use in ${USAGE_DAYS} days`), this.usage),
       h("section", { class: "card w12" }, h("h2", {}, "Connections"), this.connections)));
   }
@@ -53,6 +60,7 @@ class AdminPage {
     const [now, usage, open] = await Promise.all([listTenants(), getUsage(dayOf(Date.now() - (USAGE_DAYS - 1) * DAY_MS)), listConnections(SHOWN_CONNECTIONS)]);
     this.days = usage;
     this.showDispatch(now.dispatch ?? {});
+    this.showCordon(now.cordon ?? {});
     this.showTenants(now.tenants ?? []);
     this.showUsage();
     this.showConnections(open);
@@ -69,11 +77,28 @@ class AdminPage {
     this.dispatch.querySelector("button")!.onclick = set(!state.paused);
   }
 
+  private reason() { return this.why.value.trim(); }
+
+  private showCordon(state: CordonState) {
+    const node = state.node || "this server";
+    const set = tried(async () => {
+      this.showCordon((await setCordon(!state.cordoned, this.reason())).state ?? {});
+      say(state.cordoned ? `${node} starts jobs` : `${node} starts no job any more`);
+    });
+    replace(this.cordon, state.cordoned
+      ? h("p", { class: "notice" }, `${node} is cordoned by ${state.by ?? "?"} since ${dateTime(state.since)}${state.reason ? `: ${state.reason}` : ""}. It starts no job; other nodes of a cluster do.`)
+      : h("p", {}, `${node} is not cordoned.`), h("button", {}, state.cordoned ? "Uncordon" : "Cordon this node"));
+    this.cordon.querySelector("button")!.onclick = set;
+  }
+
   private showTenants(tenants: TenantState[]) {
-    replace(this.tenants, tenants.length ? table("Tenants", ["Tenant", "Weight", "Waiting", "Running", "Job, most", "Uploads, most", "Results, most", "Upload a second", "Calls a second"],
+    replace(this.tenants, tenants.length ? table("Tenants", ["Tenant", "Weight", "Waiting", "Running", "Stored", "Under way", "Job, most", "Uploads, most", "Results, most", "Upload a second", "Calls a second"],
       tenants.map((one) => [one.name, String(one.weight ?? 1), `${one.queuedJobs ?? 0}${limit(one.maxQueuedJobs)}`, `${one.runningJobs ?? 0}${limit(one.maxRunningJobs)}`,
+        bytes(Number(one.storedBytes ?? 0)), one.openUploads ?? "0",
         ...[one.maxJobBytes, one.maxStoredBytes, one.maxResultBytes, one.maxUploadRate].map((value) => (value === undefined ? "-" : bytes(Number(value)))), one.maxCallRate ?? "-"]))
-      : h("p", { class: "soft" }, "This server has no tenants file: everybody is of one tenant."));
+      : h("p", { class: "soft" }, "This server has no tenants file: everybody is of one tenant."),
+      ...tenants.filter((one) => one.temporary).map((one) => h("p", { class: "notice" },
+        `${one.name}: ${limitsText(one.temporary!.limits ?? {})} until ${dateTime(one.temporary!.endTime)}, set by ${one.temporary!.by ?? "?"}${one.temporary!.reason ? `: ${one.temporary!.reason}` : ""}.`)));
   }
 
   private showUsage() {

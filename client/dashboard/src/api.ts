@@ -153,9 +153,16 @@ export async function listJobs(filter: Partial<Filter>, pageSize: number, pageTo
 }
 /** What an operator does: AdminService. */
 export interface DispatchState { paused?: boolean; reason?: string; by?: string; since?: string }
+export interface CordonState { cordoned?: boolean; reason?: string; by?: string; since?: string; node?: string }
+/** Weight and limits that are set; the others are as the tenants file has them. */
+export interface TenantLimits {
+  weight?: number; maxQueuedJobs?: string; maxRunningJobs?: string; maxJobBytes?: string; maxStoredBytes?: string; maxResultBytes?: string;
+  maxUploadRate?: string; maxCallRate?: string;
+}
 export interface TenantState {
   name: string; weight?: number; queuedJobs?: string; runningJobs?: string; maxQueuedJobs?: string; maxRunningJobs?: string; maxJobBytes?: string;
-  maxStoredBytes?: string; maxResultBytes?: string; maxUploadRate?: string; maxCallRate?: string;
+  maxStoredBytes?: string; maxResultBytes?: string; maxUploadRate?: string; maxCallRate?: string; storedBytes?: string; openUploads?: string;
+  temporary?: { limits?: TenantLimits; endTime?: string; by?: string; reason?: string };
 }
 export interface Usage {
   day: string; tenant: string; jobs?: string; succeeded?: string; failed?: string; cacheHits?: string;
@@ -168,7 +175,17 @@ export interface Connection {
 export interface OpenStream { protocol: string; method: string; peer: string; identity?: string; tenant?: string; object?: string; since?: string; bytes?: string }
 export interface Connections { connections?: Connection[]; openConnections?: string; streams?: OpenStream[]; openStreams?: string; node?: string }
 const bodyOf = ({ states, tenants, labels, text }: Partial<Filter>) => ({ states: states?.map((state) => `JOB_STATE_${state}`), tenants, labels, text });
-export const listTenants = () => get<{ tenants?: TenantState[]; dispatch?: DispatchState }>("/v1/admin/tenants");
+export const listTenants = () => get<{ tenants?: TenantState[]; dispatch?: DispatchState; cordon?: CordonState }>("/v1/admin/tenants");
+export const setCordon = (cordoned: boolean, reason: string) => post<{ state?: CordonState }>("/v1/admin/cordon", { cordoned, reason });
+/** Without limits the tenants file holds again. */
+export const setTenantLimits = (tenant: string, limits: TenantLimits | undefined, seconds: number, reason: string) =>
+  post<{ tenant: TenantState }>("/v1/admin/tenants:limit", { tenant, limits, duration: limits && `${seconds}s`, reason });
+export const rotateToken = (tenant: string, identity: string, tokenSha256: string, graceSeconds: number) =>
+  post<{ oldTokensEndTime?: string }>("/v1/admin/tokens:rotate", { tenant, identity, tokenSha256, grace: `${graceSeconds}s` });
+export const dropUploads = (tenant: string, idleSeconds: number, reason: string) =>
+  post<{ dropped?: string; droppedBytes?: string }>("/v1/admin/uploads:drop", { tenant, idle: `${idleSeconds}s`, reason });
+export const evictContent = (content: { blobSha256: string; tenant: string } | { resultKey: string } | { jobId: string }, reason: string) =>
+  post<{ evicted?: string[] }>("/v1/admin/content:evict", { ...content, reason });
 /** Those that carried the most bytes. */
 export const listConnections = (limit: number) => get<Connections>(`/v1/admin/connections?limit=${limit}`);
 export const getUsage = async (fromDay: string) => (await get<{ usage?: Usage[] }>(`/v1/usage?fromDay=${fromDay}`)).usage ?? [];

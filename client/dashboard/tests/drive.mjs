@@ -463,13 +463,36 @@ async function operate(page, failed) {
   const open = page.locator("section", { hasText: "Connections" });
   await open.getByText(/\d+ connections at /).waitFor();
   await open.locator("tbody tr", { hasText: "GET /v1/admin/connections" }).first().waitFor();
+  await page.getByLabel("Reason").fill("by the page");
+  await page.getByRole("button", { name: "Cordon this node" }).click();
+  await page.locator(".notice", { hasText: "npucd is cordoned by local" }).waitFor();
+  await page.getByRole("button", { name: "Uncordon" }).click();
+  await page.getByText("npucd is not cordoned.").waitFor();
+  const tenants = page.locator("section", { hasText: "Limits for a time" });
+  await tenants.getByLabel("Tenant", { exact: true }).first().fill("default");
+  await tenants.getByLabel("Weight").fill("5");
+  await tenants.getByLabel("Calls a second, most").fill("100000");
+  await tenants.getByRole("button", { name: "Set for a time" }).click();
+  await tenants.locator(".notice", { hasText: "default: weight 5, max call rate 100000 until" }).waitFor();
+  await tenants.getByRole("button", { name: "Back to the file" }).click();
+  await tenants.getByText("The tenants file holds for default.").waitFor();
+  await tenants.getByLabel("Tenant", { exact: true }).last().fill("default");
+  await tenants.getByLabel("Identity").fill("nobody");
+  await tenants.getByRole("button", { name: "New token" }).click();
+  await page.locator("#says", { hasText: "no identity 'nobody'" }).waitFor();
+  const content = page.locator("section", { hasText: "Uploads and results" });
+  await content.getByRole("button", { name: "Drop uploads" }).click();
+  await content.getByText("0 uploads dropped").waitFor();
+  await content.getByLabel("Blob's SHA-256").fill("0".repeat(64));
+  await content.getByRole("button", { name: "Evict" }).click();
+  await content.getByText("It was not there.").waitFor();
   check(csv[0].startsWith("day,tenant,jobs,") && /^\d{4}-\d\d-\d\d,"default",\d+,/.test(csv[1]), `usage.csv: ${csv}`);
   await page.route("**/v1/caller", (route) => route.fulfill({ json: { identity: "guest", tenant: "t", rights: ["read"] } }));
   await page.reload();
   await page.getByText("yours lacks it").waitFor();
   check(!await page.getByRole("link", { name: "Operate" }).isVisible(), "who may not operate is led there");
   await page.unroute("**/v1/caller");
-  say("operate: pause, cancel by a filter, resume, requeue, use as CSV, connections; not for guests");
+  say("operate: pause, cancel by a filter, resume, requeue, use as CSV, connections, cordon, limits for a time, tokens, uploads, eviction; not for guests");
 }
 
 /** The list goes on behind what the overview counts: it says so. */
