@@ -9,6 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/base/kept_text_test_util.h"
+#include "server/jobs/service_error.h"
 
 namespace npuc::auth {
 namespace {
@@ -95,7 +96,17 @@ TEST_F(AuthenticatorTest, ARotatedTokenCountsBesideTheOldOneUntilThatEnds) {
     EXPECT_EQ(caller->identity, "ci");
     EXPECT_FALSE(caller->Require(Right::kSubmit).ok());
   }
+  // Sessions of a page that began with either.
+  Credentials old_page;
+  old_page.session = SignIn{SignIn::Way::kToken, Sha256Hex(token_)};
+  Credentials page;
+  page.session = authenticator->Authenticate({fresh, {}})->sign_in;
+  EXPECT_TRUE(authenticator->Authenticate(old_page).ok());
+  EXPECT_TRUE(authenticator->Authenticate(page).ok());
   decided.now += absl::Hours(1);
+  EXPECT_EQ(jobs::ErrorDetailsOf(authenticator->Authenticate(old_page).status())->reason,
+            "SESSION_ENDED");
+  EXPECT_TRUE(authenticator->Authenticate(page).ok());
   EXPECT_THAT(std::string(authenticator->Authenticate({token_, {}}).status().message()),
               HasSubstr("was replaced"));
   EXPECT_TRUE(authenticator->Authenticate({fresh, {}}).ok());
