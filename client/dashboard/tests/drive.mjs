@@ -478,8 +478,10 @@ async function operate(page, failed) {
   await tenants.getByText("The tenants file holds for default.").waitFor();
   await tenants.getByLabel("Tenant", { exact: true }).last().fill("default");
   await tenants.getByLabel("Identity").fill("nobody");
+  expected = true;  // the answer is 404
   await tenants.getByRole("button", { name: "New token" }).click();
   await page.locator("#says", { hasText: "no identity 'nobody'" }).waitFor();
+  expected = false;
   const content = page.locator("section", { hasText: "Uploads and results" });
   await content.getByRole("button", { name: "Drop uploads" }).click();
   await content.getByText("0 uploads dropped").waitFor();
