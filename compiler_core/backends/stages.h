@@ -67,9 +67,11 @@ class Stages {
   RETURN_IF_ERROR(stages.End(StatusOf(NPUC_CONCAT(step_, __LINE__)))); \
   lhs = std::move(NPUC_CONCAT(step_, __LINE__)).value()
 // The same for a stage without a value.
-#define CHECK_STEP(name, fraction, expr)         \
-  RETURN_IF_ERROR(stages.Begin(name, fraction)); \
-  RETURN_IF_ERROR(stages.End(expr))
+#define CHECK_STEP(name, fraction, expr)           \
+  do {                                             \
+    RETURN_IF_ERROR(stages.Begin(name, fraction)); \
+    RETURN_IF_ERROR(stages.End(expr));             \
+  } while (false)
 
 template <typename T>
 absl::Status StatusOf(const absl::StatusOr<T>& value) {

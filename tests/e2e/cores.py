@@ -253,6 +253,11 @@ def mobilenets():
                     MOBILENET_SHARE if side == 224 else 0.5)
 
 
+def listing_of(folder):
+    """What `npuc dis` says of the commands, below the line with the model's name and time."""
+    return harness.npuc("dis", os.path.join(folder, "net.npuc")).stdout.splitlines()[1:]
+
+
 def manual_tiles():
     """featuremap_* and CORES: what is asked for is done and said."""
     model = harness.shared("models", "tflite", "mlperf_tiny", "resnet8_int8.tflite")
@@ -285,6 +290,22 @@ def manual_tiles():
                                  "QUANT: {featuremap_tiling_param: '[(1,2,4,1)]'}\n")
         harness.check(code == 0 and "featuremap_tiling_param in QUANT changes nothing: core "
                       "X2_1204 is one core" in said, said)
+        # One core is given the bytes that it has without the keys.
+        for i, lines in enumerate(("featuremap_tiling_param: '[(1,2,4,1)]'",
+                                   "featuremap_splits_item_y: 2", "featuremap_splits_item_x: 2",
+                                   "featuremap_splits_overlap_rate: 20")):
+            for core, more in (("X2_1204", ""), ("X2_1204MP3", "CORES: 1\n")):
+                alone, code, said = compiled(f"alone_{core}_{i}", core,
+                                             f"{more}QUANT: {{{lines}}}\n")
+                bare, _, _ = compiled(f"bare_{core}_{i}", core, more)
+                key = lines.split(":")[0]
+                harness.check(code == 0 and f"{key} in QUANT changes nothing" in said, said)
+                harness.check(listing_of(alone) == listing_of(bare),
+                              f"{core}: {key} changes nothing, and the commands differ")
+        _, code, said = compiled("columns", "X2_1204MP3",
+                                 "QUANT: {featuremap_tiling_param: '[(1,2,4,2)]'}\n")
+        harness.check(code == 0 and "parts by columns are not made" in said, said)
+        harness.check("QUANT changes nothing" not in said, said)
         _, code, said = compiled("many", "X2_1204MP3", "CORES: 4\n")
         harness.check(code == 1 and "CORES is 4; core X2_1204MP3 has 3" in said, said)
 

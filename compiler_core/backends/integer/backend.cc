@@ -341,6 +341,13 @@ void SayHowCoresShare(const CompileOptions& options, const ManualRows& manual,
                     "' among them, which have fewer rows, rows that too many parts would read "
                     "again, or a result that lies over rows of their operand");
   }
+  const std::vector<LayerTiles> tiles =
+      options.quant.has_value() ? options.quant->featuremap_tiling : std::vector<LayerTiles>();
+  if (std::any_of(tiles.begin(), tiles.end(), [](const LayerTiles& t) { return t.columns > 1; })) {
+    absl::StrAppend(&message,
+                    "; parts by columns are not made, since their operands and results would be "
+                    "in pieces");
+  }
   diagnostics.Add({.kind = DiagnosticKind::kCoresShared,
                    .message = std::move(message),
                    .file = options.model_name});
@@ -402,9 +409,11 @@ absl::StatusOr<std::unique_ptr<CompiledUnit>> CompileForInteger(const CompileReq
   MarkStates(model.state_inputs, unit->program);
   STEP(unit->memory, "plan", 0.75, PlanBuffers(options, core, unit->program, diagnostics));
   RETURN_IF_ERROR(stages.End(MoveBuffers(request, *unit, core, diagnostics)));
-  if (cores > 1) CHECK_STEP("share cores", 0.77, ShareProgram(options, sharing, cores, *unit));
+  if (cores > 1) {
+    CHECK_STEP("share cores", 0.77, ShareProgram(options, sharing, cores, *unit));
+    SayHowCoresShare(options, manual, *unit, diagnostics);
+  }
   // From here: addresses are final.
-  if (cores > 1) SayHowCoresShare(options, manual, *unit, diagnostics);
   CHECK_STEP("check plan", 0.80, CheckPlan(unit->program, cores));
   STEP(unit->model, "emit", 0.85,
        AssembleModel(unit->program, options.model_name, core, diagnostics));

@@ -142,10 +142,15 @@ class Maker {
                         .fix = "set force_float_ir: true in QUANT, or remove the lines"});
     };
     if (request_.options.quant.has_value()) {
-      QuantOptions rest = *request_.options.quant;  // but for what measures
+      QuantOptions rest = *request_.options.quant;  // but for what measures, imports and compiles
+      const QuantOptions usual;
       rest.data_inputs.clear();
       rest.metrics.clear();
-      if (rest != QuantOptions()) return note("QUANT");
+      rest.featuremap_tiling.clear();
+      rest.featuremap_rows = usual.featuremap_rows;
+      rest.featuremap_columns = usual.featuremap_columns;
+      rest.featuremap_overlap_percent = usual.featuremap_overlap_percent;
+      if (rest != usual) return note("QUANT");
     }
     if (request_.side_inputs.contains(kTemplateRole)) note(kTemplateRole);
   }
