@@ -1,5 +1,5 @@
 // list_bench: the first page of ListCompileJobs by many filters and orders over very many jobs, as
-// npucd answers it, but for the wire.
+// npucd answers it, but for the wire; among them what the dashboard's overview and trends ask.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -137,6 +137,34 @@ std::vector<Case> Cases() {
          r.set_with_totals(true);
        }},
       {"longest", [](Request& r) { r.set_order(v1::JOB_ORDER_TOOK); }},
+      // As the dashboard asks.
+      {"overview", [](Request& r) { r.set_page_size(1000); }},
+      {"trends of a name",
+       [](Request& r) {
+         r.set_page_size(200);
+         r.add_states(v1::JOB_STATE_SUCCEEDED);
+         r.add_states(v1::JOB_STATE_FAILED);
+         r.set_text("model77.h");
+       }},
+      {"trends of a label",
+       [](Request& r) {
+         r.set_page_size(200);
+         r.add_states(v1::JOB_STATE_SUCCEEDED);
+         r.add_states(v1::JOB_STATE_FAILED);
+         r.add_labels("branch=main");
+       }},
+      {"until now, with totals",
+       [](Request& r) {
+         r.mutable_created_from()->set_seconds(1);
+         r.mutable_created_before()->set_seconds(absl::ToUnixSeconds(absl::Now()));
+         r.set_with_totals(true);
+       }},
+      {"how many failed",
+       [](Request& r) {
+         r.set_page_size(1);
+         r.add_states(v1::JOB_STATE_FAILED);
+         r.set_with_totals(true);
+       }},
       {"by tenant, reverse",
        [](Request& r) {
          r.set_order(v1::JOB_ORDER_TENANT);

@@ -5,11 +5,14 @@
 cpack makes npucd, npuc and python3-npuc from the programs of this build. The system is this one's
 files below an overlay, which takes every change and goes with the suite; needs root, and a kernel
 that mounts overlays. In it: install; the config checked and the daemon started by it as its user;
-the sample compiled by one command; an upgrade keeps an edited config; a removal keeps data; a purge
-leaves nothing.
+the sample compiled by one command; an upgrade keeps an edited config, and the job of before keeps
+its artifacts; a removal keeps data; a purge leaves nothing.
 """
 
+import contextlib
 import glob
+import hashlib
+import json
 import os
 import shutil
 import signal
@@ -35,6 +38,16 @@ def packages(folder, version):
     return found
 
 
+def bind(root):
+    for name in ("proc", "dev"):
+        subprocess.run(["mount", "--rbind", f"/{name}", f"{root}/{name}"], check=True)
+        # An unmount in here leaves the outer mounts alone.
+        subprocess.run(["mount", "--make-rslave", f"{root}/{name}"], check=True)
+    # No service manager is asked, and no work folder is seen.
+    for name in ("run", "tmp"):
+        subprocess.run(["mount", "-t", "tmpfs", "tmpfs", f"{root}/{name}"], check=True)
+
+
 class System:
     """A chroot on an overlay of this system."""
 
@@ -54,13 +67,7 @@ class System:
         if mounted.returncode:
             print(f"skipped: no overlay can be mounted: {mounted.stderr.decode().strip()}")
             sys.exit(harness.SKIPPED)
-        for name in ("proc", "dev"):
-            subprocess.run(["mount", "--rbind", f"/{name}", f"{self.root}/{name}"], check=True)
-            # An unmount in here leaves the outer mounts alone.
-            subprocess.run(["mount", "--make-rslave", f"{self.root}/{name}"], check=True)
-        # No service manager is asked, and no work folder is seen.
-        for name in ("run", "tmp"):
-            subprocess.run(["mount", "-t", "tmpfs", "tmpfs", f"{self.root}/{name}"], check=True)
+        bind(self.root)
         return self
 
     def __exit__(self, *_):
@@ -139,6 +146,35 @@ def compiles(system):
         text = text.replace(f"127.0.0.1:{port}", "127.0.0.1:0")
     with open(config, "w", encoding="utf-8") as f:
         f.write(text + "workers: 1\nport-file: /var/lib/npuc/ports\n")
+    with served(system) as remote:
+        remote("compile", "/usr/share/doc/npuc/samples/kws/config.yaml", "-o", "/tmp/out")
+        header = system.path("/tmp/out/kws_cnn.h")
+        with open(header, encoding="utf-8") as f:
+            harness.check("ops_content" in f.read() or os.path.getsize(header) > 1000,
+                          "the sample's header")
+        job = json.loads(remote("list", "--json").stdout.splitlines()[0])["job"]
+        return job, digest_of(header)
+
+
+def digest_of(path):
+    with open(path, "rb") as f:
+        return hashlib.sha256(f.read()).hexdigest()
+
+
+def keeps(system, job, digest):
+    """The job of before, at the daemon of now."""
+    with served(system) as remote:
+        remote("fetch", job, "-o", "/tmp/again")
+        harness.check(digest_of(system.path("/tmp/again/kws_cnn.h")) == digest,
+                      "the upgrade changed an artifact of an older job")
+        remote("compile", "/usr/share/doc/npuc/samples/kws/config.yaml", "-o", "/tmp/more")
+
+
+@contextlib.contextmanager
+def served(system):
+    """npuc-remote at the installed daemon, which runs as its user on the installed config."""
+    with contextlib.suppress(FileNotFoundError):
+        os.remove(system.path("/var/lib/npuc/ports"))
     daemon = system.start("setpriv", "--reuid=npuc", "--regid=npuc", "--clear-groups", "npucd",
                           "--config", "/etc/npuc/npucd.yaml")
     try:
@@ -146,12 +182,7 @@ def compiles(system):
             lambda: os.path.exists(system.path("/var/lib/npuc/ports"))
             and dict(line.split("=", 1) for line in system.read("/var/lib/npuc/ports").split()),
             "the installed daemon", seconds=60)
-        system.run("npuc-remote", "--server", ports["grpc"], "compile",
-                   "/usr/share/doc/npuc/samples/kws/config.yaml", "-o", "/tmp/out")
-        header = system.path("/tmp/out/kws_cnn.h")
-        with open(header, encoding="utf-8") as f:
-            harness.check("ops_content" in f.read() or os.path.getsize(header) > 1000,
-                          "the sample's header")
+        yield lambda *arguments: system.run("npuc-remote", "--server", ports["grpc"], *arguments)
     finally:
         daemon.send_signal(signal.SIGTERM)
         try:
@@ -166,7 +197,7 @@ def lifecycle(system, old, new):
         "dpkg-query", "-W", "-f", "${Status}", "npucd").stdout, "npucd is not installed")
     installed(system)
     completions(system)
-    compiles(system)
+    job, digest = compiles(system)
     jobs = os.listdir(system.path("/var/lib/npuc/jobs"))
     system.run("dpkg", "-i", *system.take(new))
     version = system.run("dpkg-query", "-W", "-f", "${Version}", "npucd").stdout
@@ -175,6 +206,7 @@ def lifecycle(system, old, new):
                   "the upgrade replaced an edited config")
     harness.check(set(jobs) <= set(os.listdir(system.path("/var/lib/npuc/jobs"))),
                   "the upgrade lost data")
+    keeps(system, job, digest)
     system.run("dpkg", "--remove", "npucd")
     harness.check(os.path.exists(system.path("/var/lib/npuc/jobs")), "a removal took the data")
     harness.check(os.path.exists(system.path("/etc/npuc/npucd.yaml")), "a removal took the config")
@@ -201,5 +233,6 @@ def main(_):
         try:
             with System(system_folder) as system:
                 lifecycle(system, old, new)
+            harness.figure("packages: installed, used, upgraded, removed and purged")
         finally:
             subprocess.run(["umount", "-R", "-l", system_folder], check=False)

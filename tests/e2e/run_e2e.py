@@ -13,7 +13,7 @@
                                         uploads [--long] [--seed N], http_api, inspections,
                                         operator_actions, tenant_actions, traces, drill,
                                         backup, upgrade [--old DIR [--make FILE]],
-                                        packages [--bare] [--old DIR],
+                                        packages,
                                         dashboard [--many [--minutes N]], tflite [-v] [NAME...],
                                         int8_models [NAME...], qdq [-v] [NAME...],
                                         torch_quantized [-v] [NAME...], advice,
