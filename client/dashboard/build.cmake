@@ -12,6 +12,8 @@ foreach(entry index.html package.json package-lock.json tsconfig.json vite.confi
 endforeach()
 # The views of a report, which report.html has, too.
 file(COPY "${REPORT}/" DESTINATION "${BUILD}/report")
+# The types of the service are made of it.
+file(COPY "${SOURCE}/../../proto/openapi.json" DESTINATION "${BUILD}")
 
 function(run_npm)
   execute_process(COMMAND "${NPM}" ${ARGN} WORKING_DIRECTORY "${BUILD}"

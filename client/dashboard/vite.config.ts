@@ -4,4 +4,5 @@ import { defineConfig } from "vite";
 // any inline script, style or data.
 export default defineConfig({
   build: { outDir: "dist", assetsInlineLimit: 0, target: "es2022", modulePreload: false },
+  worker: { format: "es" },
 });

@@ -1,5 +1,5 @@
 """The dashboard in Chromium against a real npucd: client/dashboard/tests/drive.mjs, or with --many
-many.mjs, whose live updates last --minutes N."""
+many.mjs, whose live updates last --minutes N; with --firefox in Debian's Firefox: firefox.mjs."""
 
 import os
 import shutil
@@ -20,28 +20,37 @@ def need(found, what):
     return found
 
 
-def main(arguments):
-    script = "many.mjs" if "--many" in arguments else "drive.mjs"
+def drive(script, arguments, more, seconds=SECONDS):
+    """Runs a script of client/dashboard/tests with Chromium."""
     build = os.path.dirname(os.path.abspath(harness.BIN))
     folder = os.path.join(build, "client", "dashboard", "npm")
     need(os.path.exists(os.path.join(harness.BIN, "dashboard", "index.html")), "built dashboard")
     need(os.path.isdir(os.path.join(folder, "node_modules", "playwright-core")), "playwright-core")
     node, chromium = need(shutil.which("node"), "node"), need(shutil.which("chromium"), "chromium")
-    minutes = float(arguments[arguments.index("--minutes") + 1]) if "--minutes" in arguments else 0
-    with harness.scratch() as temporary:
-        noted, = torch_nets.read_nets(os.path.join(torch_nets.RECORDED, "net_ds_cnn.tar.xz"))
-        noted.unpack(temporary)
-        env = {**os.environ, "NPUC_BIN_DIR": os.path.abspath(harness.BIN),
-               "NPUC_SAMPLE": harness.SAMPLE, "NPUC_NOTED": temporary,
-               "NPUC_BIG": service.write_model(temporary),
-               "NPUC_CHROMIUM": chromium,
-               "NPUC_SHOTS": os.environ.get("NPUC_SHOTS", os.path.join(build, "screenshots"))}
-        done = subprocess.run([node, os.path.join("tests", script), *arguments], cwd=folder,
-                              env=env, timeout=SECONDS + 60 * minutes, check=False,
-                              stdout=subprocess.PIPE, universal_newlines=True)
+    env = {**os.environ, "NPUC_BIN_DIR": os.path.abspath(harness.BIN),
+           "NPUC_SAMPLE": harness.SAMPLE, "NPUC_CHROMIUM": chromium,
+           "NPUC_SHOTS": os.environ.get("NPUC_SHOTS", os.path.join(build, "screenshots")), **more}
+    done = subprocess.run([node, os.path.join("tests", script), *arguments], cwd=folder, env=env,
+                          timeout=seconds, check=False, stdout=subprocess.PIPE,
+                          universal_newlines=True)
     for line in done.stdout.splitlines():
         if line.startswith("FIGURE: "):
             harness.figure(line[len("FIGURE: "):])
         else:
             print(line)
     harness.check(done.returncode == 0, f"{script} failed")
+
+
+def main(arguments):
+    if "--firefox" in arguments:
+        firefox = need(shutil.which("firefox-esr"), "firefox-esr")
+        drive("firefox.mjs", arguments, {"NPUC_FIREFOX": firefox})
+        return
+    script = "many.mjs" if "--many" in arguments else "drive.mjs"
+    minutes = float(arguments[arguments.index("--minutes") + 1]) if "--minutes" in arguments else 0
+    with harness.scratch() as temporary:
+        noted, = torch_nets.read_nets(os.path.join(torch_nets.RECORDED, "net_ds_cnn.tar.xz"))
+        noted.unpack(temporary)
+        drive(script, arguments,
+              {"NPUC_NOTED": temporary, "NPUC_BIG": service.write_model(temporary)},
+              SECONDS + 60 * minutes)

@@ -1,39 +1,19 @@
 // The service, as proto3 JSON has it: 64-bit numbers are text, what has its default value is absent.
+import type { components, operations } from "./service";
 
-export interface Digest { sha256?: string; sizeBytes?: string }
-export interface Artifact { name: string; sizeBytes?: string; sha256?: string }
-export interface Diagnostic {
-  id?: string; severity?: string; file?: string; line?: number; column?: number; node?: string;
-  op?: string; message?: string; limitSource?: string; fix?: string;
-}
-export interface Spec {
-  configText?: string; configName?: string; model?: Digest;
-  sideInputs?: { role?: string; name?: string; digest?: Digest }[];
-  priority?: number; labels?: Record<string, string>; timeout?: string; noCache?: boolean;
-  modelInfoTime?: string;
-}
-export interface Job {
-  jobId: string; requestId?: string; spec?: Spec;
-  queued?: { position?: string; retryReason?: string; waitReason?: string; estimatedStartTime?: string };
-  running?: { stage?: string; fraction?: number };
-  succeeded?: object; failed?: { kind?: string; message?: string };
-  cancelled?: { reason?: string }; expired?: { was?: string };
-  attempts?: number; cacheHit?: boolean; artifacts?: Artifact[]; diagnostics?: Diagnostic[];
-  createTime?: string; startTime?: string; endTime?: string; deadlineTime?: string;
-  lastSeq?: string; modelMd5?: string; outputFile?: string; tenant?: string; core?: string; framework?: string; submitter?: string;
-  traceId?: string;
-}
-export interface JobEvent {
-  seq?: string; eventTime?: string; attempt?: number;
-  stateChanged?: { state?: string; reason?: string; failureKind?: string; cacheHit?: boolean };
-  queuePosition?: { position?: string }; progress?: { stage?: string; fraction?: number };
-  logLine?: { text?: string }; artifactReady?: Artifact; diagnostic?: Diagnostic; heartbeat?: object;
-}
-export interface ServerInfo {
-  version?: string; compilerBuildId?: string; cores?: string[]; workers?: number;
-  maxBlobBytes?: string; maxQueuedJobs?: string; queuedJobs?: string; runningJobs?: string;
-}
-export interface Operator { core: string; framework: string; op: string; restrictions?: string[] }
+/** The service's own types, made of openapi.json when the page is built. All fields are optional there; `With` says which
+ *  the server always sets. */
+type S = components["schemas"];
+type With<T, K extends keyof T> = T & Required<Pick<T, K>>;
+
+export type Digest = S["BlobDigest"];
+export type Artifact = With<S["Artifact"], "name">;
+export type Diagnostic = S["Diagnostic"];
+export type Spec = S["CompileJobSpec"];
+export type Job = Omit<With<S["CompileJob"], "jobId">, "artifacts"> & { artifacts?: Artifact[] };
+export type JobEvent = S["JobEvent"];
+export type ServerInfo = S["GetServerInfoResponse"];
+export type Operator = With<S["Operator"], "core" | "framework" | "op">;
 
 export const STATES = ["QUEUED", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED", "EXPIRED"] as const;
 export type State = (typeof STATES)[number];
@@ -47,7 +27,7 @@ export function stateOf(job: Job): State {
 export const hasEnded = (job: Job): boolean => TERMINAL.has(stateOf(job));
 
 interface Detail {
-  "@type"?: string; reason?: string; metadata?: Record<string, string>;
+  "@type": string; reason?: string; metadata?: Record<string, string>;
   fieldViolations?: { field?: string; description?: string }[];
   violations?: { type?: string; subject?: string; description?: string }[];
 }
@@ -68,17 +48,13 @@ export class ApiError extends Error {
   }
 }
 
-const TOKEN_KEY = "npuc-token";
-export const token = {
-  get: () => sessionStorage.getItem(TOKEN_KEY) ?? "",
-  set: (text: string) => sessionStorage.setItem(TOKEN_KEY, text),
-};
+export const errorOfStatus = (status: number, body: S["Status"], retry = 0) =>
+  new ApiError(status, body.code ?? 2, body.message ?? "", (body.details ?? []) as Detail[], retry);
 
 async function errorOf(response: Response): Promise<ApiError> {
   const retry = Number(response.headers.get("Retry-After") ?? 0);
   try {
-    const body = await response.json();
-    return new ApiError(response.status, body.code, body.message, body.details ?? [], retry);
+    return errorOfStatus(response.status, await response.json(), retry);
   } catch {
     return new ApiError(response.status, 2, `the server answered ${response.status}`, [], retry);
   }
@@ -86,7 +62,6 @@ async function errorOf(response: Response): Promise<ApiError> {
 
 export async function request(path: string, init: RequestInit = {}): Promise<Response> {
   const headers = new Headers(init.headers);
-  if (token.get()) headers.set("Authorization", `Bearer ${token.get()}`);
   const response = await fetch(path, { ...init, headers, cache: "no-store" });
   const isKnown = response.status === 304 && headers.has("If-None-Match");
   if (!response.ok && !isKnown) throw await errorOf(response);
@@ -116,7 +91,7 @@ async function post<T>(path: string, body: unknown): Promise<T> {
 }
 
 export const getServer = () => get<ServerInfo>("/v1/server");
-export interface Health { ready: boolean; conditions: Record<string, string> }
+export type Health = operations["GetHealth"]["responses"][200]["content"]["application/json"];
 export const getHealth = () => get<Health>("/v1/health");
 /** The conditions that do not hold, and why. */
 export const reasonsOf = (health: Health): string[] =>
@@ -134,7 +109,7 @@ export const ORDERS: Record<string, string> = {
 };
 export const noFilter = (): Filter => ({ states: [], cores: [], frameworks: [], tenants: [], labels: [], text: "", from: "", before: "", mine: false, order: "", reverse: false });
 
-export interface Totals { jobs?: string; states?: Record<string, string>; cores?: Record<string, string>; frameworks?: Record<string, string>; tenants?: Record<string, string> }
+export type Totals = S["JobTotals"];
 export interface Page { jobs: Job[]; next: string; totals?: Totals }
 export async function listJobs(filter: Partial<Filter>, pageSize: number, pageToken = "", withTotals = false): Promise<Page> {
   const query = new URLSearchParams({ pageSize: String(pageSize) });
@@ -152,28 +127,15 @@ export async function listJobs(filter: Partial<Filter>, pageSize: number, pageTo
   return { jobs: page.jobs ?? [], next: page.nextPageToken ?? "", totals: page.totals };
 }
 /** What an operator does: AdminService. */
-export interface DispatchState { paused?: boolean; reason?: string; by?: string; since?: string }
-export interface CordonState { cordoned?: boolean; reason?: string; by?: string; since?: string; node?: string }
+export type DispatchState = S["DispatchState"];
+export type CordonState = S["CordonState"];
 /** Weight and limits that are set; the others are as the tenants file has them. */
-export interface TenantLimits {
-  weight?: number; maxQueuedJobs?: string; maxRunningJobs?: string; maxJobBytes?: string; maxStoredBytes?: string; maxResultBytes?: string;
-  maxUploadRate?: string; maxCallRate?: string;
-}
-export interface TenantState {
-  name: string; weight?: number; queuedJobs?: string; runningJobs?: string; maxQueuedJobs?: string; maxRunningJobs?: string; maxJobBytes?: string;
-  maxStoredBytes?: string; maxResultBytes?: string; maxUploadRate?: string; maxCallRate?: string; storedBytes?: string; openUploads?: string;
-  temporary?: { limits?: TenantLimits; endTime?: string; by?: string; reason?: string };
-}
-export interface Usage {
-  day: string; tenant: string; jobs?: string; succeeded?: string; failed?: string; cacheHits?: string;
-  processorSeconds?: number; uploadedBytes?: string; downloadedBytes?: string;
-}
-export interface Connection {
-  protocol: string; peer: string; identity?: string; tenant?: string; lastMethod?: string; calls?: string; since?: string;
-  receivedBytes?: string; sentBytes?: string;
-}
-export interface OpenStream { protocol: string; method: string; peer: string; identity?: string; tenant?: string; object?: string; since?: string; bytes?: string }
-export interface Connections { connections?: Connection[]; openConnections?: string; streams?: OpenStream[]; openStreams?: string; node?: string }
+export type TenantLimits = S["TenantLimits"];
+export type TenantState = With<S["TenantState"], "name">;
+export type Usage = With<S["TenantUsage"], "day" | "tenant">;
+export type Connection = With<S["Connection"], "protocol" | "peer">;
+export type OpenStream = With<S["OpenStream"], "protocol" | "method" | "peer">;
+export type Connections = Omit<S["ListConnectionsResponse"], "connections" | "streams"> & { connections?: Connection[]; streams?: OpenStream[] };
 const bodyOf = ({ states, tenants, labels, text }: Partial<Filter>) => ({ states: states?.map((state) => `JOB_STATE_${state}`), tenants, labels, text });
 export const listTenants = () => get<{ tenants?: TenantState[]; dispatch?: DispatchState; cordon?: CordonState }>("/v1/admin/tenants");
 export const setCordon = (cordoned: boolean, reason: string) => post<{ state?: CordonState }>("/v1/admin/cordon", { cordoned, reason });
@@ -197,8 +159,16 @@ export const requeueJobs = (filter: Partial<Filter>, pageToken: string) =>
   post<{ requeued?: string; alreadyRequeued?: string; failures?: { jobId: string; message: string }[]; nextPageToken?: string }>(
     "/v1/admin/jobs:requeue", { filter: { ...bodyOf(filter), pageToken } });
 /** Who calls, and what that one may do. */
-export interface Caller { identity?: string; tenant?: string; rights?: string[] }
+export type Caller = S["GetCallerResponse"];
 export const getCaller = () => get<Caller>("/v1/caller");
+
+/** The ways to sign in here. */
+export type SignInWays = operations["GetSignIn"]["responses"][200]["content"]["application/json"];
+export const getSignIn = () => get<SignInWays>("/v1/sign-in");
+/** Makes the server set the cookie of a session; by the browser's certificate where there is no token. */
+export const startSession = (token: string) =>
+  request("/v1/session", { method: "POST", headers: token ? { Authorization: `Bearer ${token}` } : {} });
+export const endSession = () => request("/v1/session:end", { method: "POST" });
 export const cancelJob = async (id: string, reason: string) =>
   (await post<{ job: Job }>(`/v1/jobs/${id}:cancel`, { reason })).job;
 export const createJob = async (spec: Spec) =>
@@ -248,83 +218,4 @@ export async function upload(bytes: ArrayBuffer, digest: Digest, progress: (shar
     state = await response.json();
   }
   progress(1);
-}
-
-export interface Watcher {
-  event: (event: JobEvent) => void;
-  /** The job has ended, or the service says that it cannot be watched. */
-  end: (error?: ApiError) => void;
-  /** Whether the stream is up; false while it tries to come back. */
-  connected: (up: boolean) => void;
-}
-
-/** Resolves once somebody can see this tab. */
-const whenSeen = () => new Promise<void>((seen) => {
-  const look = () => {
-    if (document.hidden) return;
-    document.removeEventListener("visibilitychange", look);
-    seen();
-  };
-  document.addEventListener("visibilitychange", look);
-  look();
-});
-
-/** Follows a job's events, across lost connections and restarts of the server: none is lost or told
- *  twice. A hidden tab gives its connection back and goes on where it was once it is seen: a browser
- *  has six for all its tabs. Returns what stops it. */
-export function watchJob(id: string, watcher: Watcher): () => void {
-  let stopped = false;
-  let abort = new AbortController();
-  let last = 0;
-  const hide = () => { if (document.hidden) abort.abort(); };
-  document.addEventListener("visibilitychange", hide);
-  const take = (block: string): boolean => {
-    const fields = new Map(block.split("\n").map((line): [string, string] => {
-      const colon = line.indexOf(": ");
-      return [line.slice(0, colon), line.slice(colon + 2)];
-    }));
-    if (fields.get("event") === "end") return true;
-    if (fields.get("event") === "error") throw new TypeError("the server ends the stream");
-    if (fields.has("id")) last = Number(fields.get("id"));
-    watcher.event(JSON.parse(fields.get("data") ?? "{}"));
-    return false;
-  };
-  const once = async (): Promise<boolean> => {
-    const headers: Record<string, string> = last ? { "Last-Event-ID": String(last) } : {};
-    const response = await request(`/v1/jobs/${id}/events`, { headers, signal: abort.signal });
-    watcher.connected(true);
-    const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
-    let text = "";
-    for (;;) {
-      const { value, done } = await reader.read();
-      if (done) return false;
-      text += value;
-      for (let end = text.indexOf("\n\n"); end >= 0; end = text.indexOf("\n\n")) {
-        const ended = take(text.slice(0, end));
-        text = text.slice(end + 2);
-        if (ended) return true;
-      }
-    }
-  };
-  const loop = async () => {
-    for (let wait = 250; !stopped; wait = Math.min(wait * 2, 5000)) {
-      await whenSeen();
-      if (stopped) return;
-      abort = new AbortController();
-      try {
-        const before = last;
-        if (await once()) { watcher.end(); return; }
-        if (last > before) wait = 250;
-      } catch (error) {
-        if (stopped) return;
-        if (abort.signal.aborted) { wait = 250; continue; }
-        const final = error instanceof ApiError && error.status < 500 && error.status !== 429;
-        if (final) { watcher.end(error as ApiError); return; }
-      }
-      watcher.connected(false);
-      await new Promise((done) => setTimeout(done, wait));
-    }
-  };
-  void loop().finally(() => document.removeEventListener("visibilitychange", hide));
-  return () => { stopped = true; abort.abort(); };
 }

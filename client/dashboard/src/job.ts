@@ -1,16 +1,18 @@
 // One job: its result first, then its problems, its report, its files and stages, its log and config.
 import {
-  cancelJob, createJob, getArtifact, getJob, hasEnded, hasReport, stateOf, watchJob,
+  cancelJob, createJob, getArtifact, getJob, hasEnded, hasReport, stateOf,
   type ApiError, type Job, type JobEvent,
 } from "./api";
 import { badge, copy, h, ms, replace, say } from "./dom";
 import { yaml } from "./highlight";
-import { alike, armDownloads, artifacts, diagnostic, facts, timeline, type Stage } from "./job_cards";
+import { alike, armZip, artifacts, diagnostic, facts, timeline, type Stage } from "./job_cards";
 import { nameOf, reattachCommand, whyOf } from "./jobs_text";
 import { LogView } from "./log_view";
 import { ReportTabs } from "./report_tabs";
+import { may } from "./session";
 import { trendsOf } from "./trends";
 import type { View } from "./view";
+import { watchJob } from "./watch";
 
 const LOG_FILE = "compile.log";
 const MARKS: Record<string, string> = { SUCCEEDED: "✓ ", FAILED: "✗ ", CANCELLED: "✗ ", EXPIRED: "✗ " };
@@ -107,7 +109,7 @@ class JobPage {
       h("button", { click: () => void copy(reattachCommand(job)) }, "Copy the command"));
     replace(this.timeline, ...timeline(job, this.stages));
     replace(this.artifacts, ...artifacts(job));
-    armDownloads(this.artifacts, job);
+    armZip(this.artifacts, job);
     replace(this.facts, ...facts(job));
     if (job.spec?.configText !== undefined) replace(this.config, h("h2", {}, job.spec.configName || "Config"), yaml(job.spec.configText));
     if (job.succeeded && hasReport(job)) void this.report.load();
@@ -145,7 +147,7 @@ class JobPage {
     const notify = canNotify ? h("button", { click: async () => { say(await Notification.requestPermission() === "granted" ? "you will be told when it has ended" : "the browser does not allow it"); } }, "Notify me") : null;
     const again = h("a", { class: "button", href: `#/submit?from=${job.jobId}` }, "Edit and submit again");
     const trend = h("a", { class: "button", href: trendsOf(job) }, "Trends");
-    return h("div", { class: "right" }, notify, trend, again, retry, cancel);
+    return h("div", { class: "right" }, notify, trend, may("submit") && again, may("submit") && retry, may("cancel", "admin") && cancel);
   }
 }
 

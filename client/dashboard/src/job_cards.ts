@@ -68,7 +68,7 @@ async function saveAll(job: Job, files: Artifact[]) {
 export function artifacts(job: Job): Node[] {
   const files = job.artifacts ?? [];
   const rows = files.map((one) => h("tr", {},
-    h("td", {}, h("a", { href: artifactPath(job.jobId, one.name), download: one.name, "data-name": one.name }, one.name)),
+    h("td", {}, h("a", { href: artifactPath(job.jobId, one.name), download: one.name }, one.name)),
     h("td", { class: "number" }, bytes(Number(one.sizeBytes ?? 0))),
     h("td", { class: "mono soft", title: one.sha256 ?? "" }, (one.sha256 ?? "").slice(0, 12))));
   return [h("div", { class: "head" }, h("h2", {}, "Artifacts"), rows.length > 1 ? h("button", { "data-zip": true }, "All as zip") : null),
@@ -76,14 +76,8 @@ export function artifacts(job: Job): Node[] {
       : h("p", { class: "soft" }, hasEnded(job) ? "None: only jobs that succeeded have artifacts." : "None yet: they are here once the job has succeeded.")];
 }
 
-/** Makes the links of `artifacts` work; not by themselves, since the request needs the token. */
-export function armDownloads(box: HTMLElement, job: Job) {
-  for (const link of box.querySelectorAll<HTMLAnchorElement>("a[data-name]")) {
-    link.onclick = (event) => {
-      event.preventDefault();
-      void tried(async () => save(await getArtifact(job.jobId, link.dataset.name!), link.dataset.name!))();
-    };
-  }
+/** Makes the button of `artifacts` work. */
+export function armZip(box: HTMLElement, job: Job) {
   const all = box.querySelector<HTMLButtonElement>("[data-zip]");
   if (all) all.onclick = tried(() => saveAll(job, job.artifacts ?? []));
 }

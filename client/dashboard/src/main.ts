@@ -1,14 +1,15 @@
-// The frame around the pages: which one the address names, its refresh, health, and the token.
+// The frame around the pages: which one the address names, its refresh, health, and who is signed in.
 import "../report/views.css";
 import "./style.css";
 import { admin } from "./admin";
-import { ApiError, getCaller, getHealth, getServer, reasonsOf, token } from "./api";
+import { ApiError, getHealth, getServer, getSignIn, reasonsOf } from "./api";
 import { compare } from "./compare";
 import { cores } from "./cores";
-import { field, h, say } from "./dom";
+import { field, h, say, tried } from "./dom";
 import { job } from "./job";
 import { jobs } from "./jobs";
 import { overview } from "./overview";
+import { askCaller, may, onChange, signIn, signOut } from "./session";
 import { submit } from "./submit";
 import { trends } from "./trends";
 import type { View } from "./view";
@@ -32,18 +33,24 @@ function frame() {
     who, h("div", { class: "health", role: "status" }, dot, health)));
 }
 
-/** Who this is and what that one may do; a way out for who came by a token. */
-function showWho() {
-  const out = h("button", { click: () => { token.set(""); showWho(); void look(); open(); } }, "Sign out");
-  who.hidden = token.get() === "";
-  who.replaceChildren(out);
-  getCaller().then((caller) => {
-    const rights = (caller.rights ?? []).join(", ");
-    operate.hidden = !caller.rights?.includes("admin");
-    who.hidden = false;
-    who.replaceChildren(h("span", { class: "me", title: `may: ${rights}` }, `${caller.identity ?? ""} of ${caller.tenant ?? ""}`, h("span", { class: "soft" }, ` (${rights || "no right"})`)),
-      ...(token.get() ? [" ", out] : []));
-  }, () => { /* the page itself says what is wrong */ });
+/** Who this is and what that one may do, and a way out for who signed in. */
+async function showWho() {
+  const [caller, ways] = await Promise.all([askCaller(), getSignIn().catch(() => undefined)]);
+  const rights = (caller?.rights ?? []).join(", ");
+  operate.hidden = !caller || !may("admin");
+  document.querySelector<HTMLElement>('#top nav a[href="#/submit"]')!.hidden = !may("submit");
+  who.hidden = !caller;
+  if (!caller) return;
+  const out = ways?.needed ? h("button", { click: tried(async () => { await signOut(); await start(); }) }, "Sign out") : null;
+  who.replaceChildren(...[h("span", { class: "me", title: `may: ${rights}` }, `${caller.identity ?? ""} of ${caller.tenant ?? ""}`, h("span", { class: "soft" }, ` (${rights || "no right"})`)),
+    " ", out].filter((one) => one !== null));
+}
+
+/** The page as the one sees it who is signed in now; the address stays. */
+async function start() {
+  await showWho();
+  void look();
+  open();
 }
 
 function markCurrent(path: string) {
@@ -75,19 +82,33 @@ function nothingHere(root: HTMLElement): View {
   return { title: "Nothing is here" };
 }
 
-function askToken(why: string) {
-  const input = h("input", { type: "password", id: "token", autocomplete: "current-password" });
-  const form = h("form", { class: "card", submit: (event: Event) => { event.preventDefault(); token.set(input.value.trim()); showWho(); void look(); open(); } },
-    h("h1", {}, "Who are you?"), h("p", {}, why),
-    h("div", { class: "fields" }, field("Token (kept until this tab is closed)", input),
-      h("button", { class: "primary" }, "Go on")));
-  main.replaceChildren(form);
+/** Asks for a sign-in. The address stays, so that a link leads on to its page. */
+async function askSignIn(why: string) {
+  const problem = h("p", { class: "notice", role: "alert", hidden: true });
+  const by = (token?: string) => async () => {
+    try { await signIn(token); } catch (error) {
+      problem.hidden = false;
+      problem.textContent = (error as Error).message;
+      return;
+    }
+    await start();
+  };
+  const input = h("input", { type: "password", id: "token", autocomplete: "current-password", required: true });
+  const form = h("form", { class: "fields", submit: (event: Event) => { event.preventDefault(); void by(input.value.trim())(); } },
+    field("Token", input), h("button", { class: "primary" }, "Sign in"));
+  const ways = await getSignIn().catch(() => undefined);
+  const certificate = ways?.certificate;
+  main.replaceChildren(h("div", { class: "card" }, h("h1", {}, "Sign in"), h("p", { class: "soft" }, why), problem,
+    certificate ? h("p", {}, h("button", { class: "primary", click: by() }, `Sign in with the certificate ${certificate}`)) : "", form,
+    h("p", { class: "soft" }, "For all tabs of this browser, until you sign out. An operator of this server gives tokens.")));
+  document.title = "Sign in - npuc";
+  main.removeAttribute("aria-busy");
   input.focus();
 }
 
 /** A page that was never filled says why; one that was keeps what it shows. */
 function fail(error: unknown, state: HTMLElement) {
-  if (error instanceof ApiError && error.status === 401) { view?.close?.(); clearTimeout(timer); askToken(error.message); return; }
+  if (error instanceof ApiError && error.status === 401) { leave(); void askSignIn(error.message); return; }
   if (state.isConnected) {
     state.className = "notice";
     state.replaceChildren(error instanceof ApiError ? `${error.message} ` : "The server cannot be reached; this page tries again by itself. ",
@@ -95,10 +116,17 @@ function fail(error: unknown, state: HTMLElement) {
   } else if (error instanceof ApiError && error.status < 500) say(error.message);
 }
 
-function open() {
+/** Lets go of the page that is shown. */
+function leave() {
   view?.close?.();
+  view = undefined;
   clearTimeout(timer);
-  const number = ++shown;
+  shown++;
+}
+
+function open() {
+  leave();
+  const number = shown;
   const root = h("div", {});
   const state = h("p", { class: "soft", role: "status" }, "Loading …");
   main.replaceChildren(root);
@@ -131,7 +159,7 @@ async function look() {
     text = now.ready ? `serving, ${info.version ?? ""}` : `not ready: ${reasonsOf(now).join("; ")}`;
   } catch (error) {
     const api = error instanceof ApiError ? error : undefined;
-    text = api?.status === 401 ? "who are you?" : api ? api.message : "not reachable; trying again";
+    text = api?.status === 401 ? "nobody is signed in" : api ? api.message : "not reachable; trying again";
   }
   dot.className = `dot ${good ? "ok" : "bad"}`;
   if (health.textContent !== text) health.textContent = text;
@@ -145,6 +173,7 @@ async function watchHealth() {
 frame();
 window.addEventListener("hashchange", open);
 document.querySelector(".skip")!.addEventListener("click", (event) => { event.preventDefault(); main.focus(); });
-showWho();
+onChange(() => void start());
+await showWho();
 open();
 void watchHealth();
