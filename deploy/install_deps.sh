@@ -73,7 +73,8 @@ test_packages=(
   python3-protobuf             # proto/make_openapi.py
   python3-setuptools           # makes the Python client's wheel
   python3-wheel
-  chromium                     # drives the dashboard
+  chromium                     # drive the dashboard
+  firefox-esr
   postgresql-15                # a server of the tests' own; they are skipped without it
 )
 
