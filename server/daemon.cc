@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -150,7 +151,7 @@ class Daemon {
   // The stages, in their order.
   std::unique_ptr<auth::Authenticator> authenticator_;
   std::unique_ptr<auth::TenantRules> rules_;
-  std::unique_ptr<auth::Sessions> sessions_;
+  std::optional<auth::Sessions> sessions_;
   std::unique_ptr<WorkerFleet> fleet_;
   std::unique_ptr<Stores> stores_;
   std::unique_ptr<JobHome> home_;
@@ -301,16 +302,16 @@ absl::Status Daemon::StartJobSystem() {
 }
 
 absl::Status Daemon::StartAdmin() {
-  ASSIGN_OR_RETURN(sessions_,
-                   auth::Sessions::Open({.path = context_.data_dir + "/sessions",
-                                         .lifetime = absl::Hours(context_.flags.session_hours),
-                                         .now = [] { return absl::Now(); }}));
   ASSIGN_OR_RETURN(audit_, log::AuditLog::Open({.dir = context_.data_dir + "/audit",
                                                 .syslog_socket = context_.flags.audit_syslog,
                                                 .now = [] { return absl::Now(); }}));
   RETURN_IF_ERROR(OpenSwitches());
   texts_.push_back(home_->OpenText("tokens"));
   RETURN_IF_ERROR(tokens_.Attach(texts_.back().get()));
+  texts_.push_back(home_->OpenText("sessions"));
+  sessions_.emplace(auth::Sessions::Options{.lifetime = absl::Hours(context_.flags.session_hours),
+                                            .now = [] { return absl::Now(); }});
+  RETURN_IF_ERROR(sessions_->Attach(texts_.back().get()));
   texts_.push_back(home_->OpenText("tenant_limits"));
   RETURN_IF_ERROR(limits_.Attach(texts_.back().get()));
   home_->RefreshPolicies();
@@ -373,7 +374,7 @@ api::ApiDependencies Daemon::Dependencies() {
   const Flags& flags = context_.flags;
   return {
       .authenticator = authenticator_.get(),
-      .sessions = sessions_.get(),
+      .sessions = &*sessions_,
       .jobs = &system_->jobs,
       .index = &system_->index,
       .submission = &system_->submission,
@@ -538,6 +539,7 @@ void Daemon::RefreshDecisions() {
     context_.log->Info("limits of tenants that were set for a time have changed or ended");
   }
   Report("tokens that were rotated cannot be read", tokens_.Refresh().status());
+  Report("sessions of the page cannot be read", sessions_->Refresh());
   const absl::StatusOr<bool> paused = dispatch_->Refresh();
   Report("whether dispatch is paused cannot be read", paused.status());
   if (paused.ok() && *paused) {

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <functional>
 #include <map>
-#include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "compiler_core/base/mutex.h"
 #include "server/auth/caller.h"
+#include "server/base/kept_text.h"
 
 namespace npuc::auth {
 
@@ -20,23 +21,30 @@ inline constexpr size_t kMaxSessions = 4096;
 inline constexpr size_t kMaxSessionsOfOne = 32;
 
 // The sessions of people who signed in on the page. Each is named by 256 random bits, which only
-// the browser has: memory and file have their SHA-256. The file is written anew at each sign-in and
-// sign-out, so that sessions outlive the process, and one that ended stays ended. Thread-safe.
+// the browser has: memory and text have their SHA-256. The text is replaced at each sign-in and
+// sign-out, so that sessions outlive the process, hold at all nodes of a cluster, and one that
+// ended stays ended. Thread-safe.
 class Sessions {
  public:
   struct Options {
-    std::string path;                           // of the file
     absl::Duration lifetime = absl::Hours(12);  // from sign-in to the end
     std::function<absl::Time()> now = nullptr;
   };
-  // FAILED_PRECONDITION: the file is damaged, or cannot be read.
-  static absl::StatusOr<std::unique_ptr<Sessions>> Open(Options options);
+  // None, until Attach.
+  explicit Sessions(Options options) : options_(std::move(options)) {}
+
+  // Takes what the text has, which must outlive this. FAILED_PRECONDITION: it is damaged.
+  absl::Status Attach(base::KeptText* text);
+  // Takes what began and ended at other nodes.
+  absl::Status Refresh();
 
   // A new session; its secret name. Where a bound is reached, the oldest session goes: of those
   // with the same key, or of all.
   absl::StatusOr<std::string> Start(const SignIn& sign_in);
-  // UNAUTHENTICATED (SESSION_ENDED): there is none of this name, or no longer.
-  absl::StatusOr<SignIn> Find(absl::string_view name) const;
+  // UNAUTHENTICATED (SESSION_ENDED): there is none of this name, or no longer. For a name that is
+  // not known here the text is read, since the session may just have begun at another node; not
+  // more often than each 100 ms, whatever names are tried.
+  absl::StatusOr<SignIn> Find(absl::string_view name);
   // No error where there is none.
   absl::Status End(absl::string_view name);
 
@@ -49,15 +57,21 @@ class Sessions {
   };
   using Map = std::map<std::string, Session, std::less<>>;
 
-  explicit Sessions(Options options) : options_(std::move(options)) {}
+  static std::string Format(const Map& sessions);
+  static absl::StatusOr<Map> Parse(absl::string_view text);
   absl::Status Read() NPUC_REQUIRES(mutex_);
-  absl::Status Save() NPUC_REQUIRES(mutex_);
+  // Does `change` to what the text has, and keeps it. `change` returns false where it has nothing
+  // to do.
+  absl::Status Change(const std::function<bool(Map& sessions)>& change) NPUC_REQUIRES(mutex_);
   bool HasEnded(const Session& session) const;
   // Removes those that have ended, and the oldest until one more has room.
-  void MakeRoom(const SignIn& sign_in) NPUC_REQUIRES(mutex_);
+  void MakeRoom(const SignIn& sign_in, Map& sessions) const;
 
   const Options options_;
-  mutable Mutex mutex_;
+  Mutex mutex_;
+  base::KeptText* text_ NPUC_GUARDED_BY(mutex_) = nullptr;
+  std::string kept_ NPUC_GUARDED_BY(mutex_);  // as text_ has it
+  absl::Time read_ NPUC_GUARDED_BY(mutex_) = absl::InfinitePast();
   Map sessions_ NPUC_GUARDED_BY(mutex_);  // by the SHA-256 of the name, in hex
 };
 

@@ -1,13 +1,14 @@
 #include "server/auth/sessions.h"
 
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <set>
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/base/kept_text_test_util.h"
 
 namespace npuc::auth {
 namespace {
@@ -20,16 +21,15 @@ const SignIn kCertificate = {SignIn::Way::kCertificate, "CN=\tx\ny\\"};
 
 class SessionsTest : public ::testing::Test {
  protected:
-  SessionsTest() : path_(::testing::TempDir() + "/sessions") { std::filesystem::remove(path_); }
-
   std::unique_ptr<Sessions> Open() {
-    auto sessions = Sessions::Open(
-        {.path = path_, .lifetime = absl::Hours(12), .now = [this] { return now_; }});
-    EXPECT_TRUE(sessions.ok()) << sessions.status();
-    return *std::move(sessions);
+    auto sessions = std::make_unique<Sessions>(
+        Sessions::Options{.lifetime = absl::Hours(12), .now = [this] { return now_; }});
+    const absl::Status attached = sessions->Attach(&text_);
+    EXPECT_TRUE(attached.ok()) << attached;
+    return sessions;
   }
 
-  const std::string path_;
+  base::MemoryText text_;
   absl::Time now_ = absl::FromUnixSeconds(1'800'000'000);
 };
 
@@ -46,9 +46,7 @@ TEST_F(SessionsTest, OutliveTheProcessAndWhatEndedStaysEnded) {
   const auto sessions = Open();
   EXPECT_FALSE(sessions->Find(first).ok());
   EXPECT_EQ(*sessions->Find(second), kCertificate);
-  std::ifstream in(path_);
-  const std::string text((std::istreambuf_iterator<char>(in)), {});
-  EXPECT_THAT(text, Not(HasSubstr(second))) << "a stolen file must name no session";
+  EXPECT_THAT(text_.text, Not(HasSubstr(second))) << "a stolen text must name no session";
 }
 
 TEST_F(SessionsTest, EndAfterTheirTime) {
@@ -77,27 +75,55 @@ TEST_F(SessionsTest, OfOneAndOfAllAreBoundedAndTheOldestGoes) {
 }
 
 TEST_F(SessionsTest, ManyOfManyPeopleAreBounded) {
-  {
-    std::ofstream out(path_);
-    for (size_t i = 0; i < kMaxSessions; ++i) {
-      out << "name" << i << "\ttoken\t" << absl::ToUnixSeconds(now_) + static_cast<int64_t>(i % 7)
-          << "\tkey" << i << "\n";
-    }
+  for (size_t i = 0; i < kMaxSessions; ++i) {
+    absl::StrAppend(&text_.text, "name", i, "\ttoken\t",
+                    absl::ToUnixSeconds(now_) + static_cast<int64_t>(i % 7), "\tkey", i, "\n");
   }
   const auto sessions = Open();
   const std::string name = *sessions->Start(kToken);
   EXPECT_TRUE(sessions->Find(name).ok());
-  std::ifstream in(path_);
-  EXPECT_EQ(std::count(std::istreambuf_iterator<char>(in), {}, '\n'),
+  EXPECT_EQ(std::count(text_.text.begin(), text_.text.end(), '\n'),
             static_cast<int64_t>(kMaxSessions));
 }
 
-TEST_F(SessionsTest, ADamagedFileIsTold) {
+TEST_F(SessionsTest, ADamagedTextIsTold) {
   for (const char* text : {"x", "a\ttoken\tx\tk", "a\tguess\t1\tk", "a\ttoken\t1\tk\tmore"}) {
-    std::ofstream(path_) << text << "\n";
-    const auto sessions = Sessions::Open({.path = path_, .now = [] { return absl::Now(); }});
-    EXPECT_EQ(sessions.status().code(), absl::StatusCode::kFailedPrecondition) << text;
+    text_.text = absl::StrCat(text, "\n");
+    Sessions sessions({.now = [this] { return now_; }});
+    EXPECT_EQ(sessions.Attach(&text_).code(), absl::StatusCode::kFailedPrecondition) << text;
   }
+}
+
+TEST_F(SessionsTest, BeginAndEndAtAllNodes) {
+  const auto here = Open();
+  const auto there = Open();
+  now_ += absl::Seconds(1);
+  const std::string name = *here->Start(kToken);
+  EXPECT_EQ(*there->Find(name), kToken);
+  const std::string other = *there->Start(kCertificate);
+  EXPECT_EQ(*here->Find(name), kToken);
+  ASSERT_TRUE(there->End(name).ok());
+  ASSERT_TRUE(here->Refresh().ok());
+  EXPECT_FALSE(here->Find(name).ok());
+  EXPECT_EQ(*here->Find(other), kCertificate);
+}
+
+TEST_F(SessionsTest, WrongNamesDoNotReadTheTextEachTime) {
+  const auto here = Open();
+  EXPECT_EQ(here->Find("wrong").status().code(), absl::StatusCode::kUnauthenticated);
+  text_.error = absl::UnavailableError("away");
+  EXPECT_EQ(here->Find("wrong").status().code(), absl::StatusCode::kUnauthenticated);
+  now_ += absl::Seconds(1);
+  EXPECT_EQ(here->Find("wrong").status().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(SessionsTest, WhatCannotBeKeptDoesNotBegin) {
+  const auto here = Open();
+  const std::string name = *here->Start(kToken);
+  text_.error = absl::UnavailableError("away");
+  EXPECT_EQ(here->Start(kToken).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(here->End(name).code(), absl::StatusCode::kUnavailable);
+  EXPECT_TRUE(here->Find(name).ok());
 }
 
 }  // namespace

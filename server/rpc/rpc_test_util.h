@@ -115,8 +115,7 @@ class RpcTest : public ::testing::Test {
     usage_ = *executor::UsageBook::Open(
         dir_ + "/usage", [] { return absl::Now(); }, &metrics_);
     admin_.usage = usage_.get();
-    sessions_ =
-        *auth::Sessions::Open({.path = dir_ + "/sessions", .now = [] { return absl::Now(); }});
+    EXPECT_TRUE(sessions_.Attach(&sessions_text_).ok());
     admin_.tenant = [this](const std::string& name) {
       api::AdminControls::TenantNow now;
       now.tenant = limits_.Apply({.name = name, .quota = {.queued_jobs = 7}});
@@ -143,7 +142,7 @@ class RpcTest : public ::testing::Test {
   // What servers over the same jobs, stores and workers stand on.
   api::ApiDependencies Dependencies() {
     return {.authenticator = authenticator_.get(),
-            .sessions = sessions_.get(),
+            .sessions = &sessions_,
             .jobs = &jobs_,
             .index = &index_,
             .submission = &submission_,
@@ -311,7 +310,8 @@ class RpcTest : public ::testing::Test {
   std::unique_ptr<executor::OperatorSwitch> cordon_;
   observe::NoMetrics metrics_;
   std::unique_ptr<executor::UsageBook> usage_;
-  std::unique_ptr<auth::Sessions> sessions_;
+  base::FileText sessions_text_{dir_ + "/sessions"};
+  auth::Sessions sessions_{{.now = [] { return absl::Now(); }}};
   api::AdminControls admin_;
   executor::FakeTracer tracer_;
   api::OpenConnections connections_;
