@@ -109,6 +109,66 @@ def check_tensorflow(folder):
     return model
 
 
+def with_quant(config, text):
+    """Writes init's config with its template of QUANT made true."""
+    with open(config, "w", encoding="utf-8") as f:
+        f.write(re.sub(r"# QUANT:\n(?:#   .*\n)+",
+                       lambda m: re.sub(r"^# ", "", m.group(0), flags=re.M), text))
+
+
+def check_quantized_in_part(folder):
+    """A model that quantizes its input alone: init's template turns all of it back into floats, and
+    quantizes them; the core's answers are near onnxruntime's formulas for the float model."""
+    rng = np.random.default_rng(5)
+    weights = {"w": rng.standard_normal((4, 2, 1, 1)).astype(np.float32),
+               "s": np.array(0.05, np.float32), "z": np.array(0, np.int8)}
+    model, config = os.path.join(folder, "part.onnx"), os.path.join(folder, "part.yaml")
+    nodes = [onnxmodel.node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+             onnxmodel.node("DequantizeLinear", ["q", "s", "z"], ["d"]),
+             onnxmodel.node("Conv", ["d", "w"], ["y"])]
+    with open(model, "wb") as f:
+        f.write(onnxmodel.model(nodes, [("x", [1, 2, 6, 6])], [("y", [1, 4, 6, 6])], weights))
+    said = init(model, config, "-c", "X2_1204")
+    harness.check(said["verdict"] == "needs calibration data", said)
+    harness.check("force_float_ir: true" in said["text"], said)
+    samples = rng.uniform(-3, 3, (16, 2, 6, 6)).astype(np.float32)
+    np.save(os.path.join(folder, "samples.npy"), samples)
+    with_quant(config, said["text"])
+    ok, result = compiles(config, folder)
+    harness.check(ok, result.stderr)
+    got = harness.simulate(os.path.join(folder, "out", "part.npuc"), {"x": samples},
+                           os.path.join(folder, "part"), ["y"])["y"]
+    want = np.einsum("nchw,kc->nkhw", samples, weights["w"][:, :, 0, 0])
+    off = np.abs(got.reshape(want.shape) - want).max() / np.abs(want).max()
+    harness.check(off < 0.03, f"the net quantized anew is off by {off:.3f} of its largest value")
+
+
+def check_texts(folder):
+    """A classifier whose labels are texts: init leaves them out, and its config compiles."""
+    domain = "ai.onnx.ml"
+    tree = {"nodes_treeids": [0, 0, 0], "nodes_nodeids": [0, 1, 2], "nodes_featureids": [1, 0, 0],
+            "nodes_truenodeids": [1, 0, 0], "nodes_falsenodeids": [2, 0, 0],
+            "nodes_values": [0.5, 0.0, 0.0], "nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAF"],
+            "class_treeids": [0, 0, 0], "class_nodeids": [1, 1, 2], "class_ids": [0, 1, 2],
+            "class_weights": [0.25, 0.75, 1.0], "classlabels_strings": ["a", "b", "c"]}
+    model, config = os.path.join(folder, "texts.onnx"), os.path.join(folder, "texts.yaml")
+    nodes = [onnxmodel.node("TreeEnsembleClassifier", ["x"], ["label", "scores"], domain, **tree),
+             onnxmodel.node("ZipMap", ["scores"], ["shares"], domain,
+                            classlabels_strings=["a", "b", "c"])]
+    with open(model, "wb") as f:
+        f.write(onnxmodel.model(nodes, [("x", [2, 2])], [("label", [2], 8), ("shares", [2, 3])],
+                                domains={domain: 3}))
+    said = init(model, config)
+    harness.check(said["verdict"] == "compiles" and "OUTPUT_OPS: [shares]" in said["text"] and
+                  "'label' gives texts" in said["text"], said)
+    ok, result = compiles(config, folder)
+    harness.check(ok, result.stderr)
+    inputs = {"x": np.array([[9, 0.5], [0, 0.625]], np.float32)}
+    got = harness.simulate(os.path.join(folder, "out", "texts.h"), inputs,
+                           os.path.join(folder, "texts"), ["shares"])["shares"]
+    harness.check(np.array_equal(got.reshape(2, 3), [[0.25, 0.75, 0], [0, 0, 1]]), got)
+
+
 def check_calibration(model, folder):
     """A float model on an integer core: the template, completed, compiles."""
     config = os.path.join(folder, "integer.yaml")
@@ -118,9 +178,7 @@ def check_calibration(model, folder):
     harness.check(not ok and "NPUC1610" in result.stderr, result.stderr)
     np.save(os.path.join(folder, "samples.npy"),
             np.random.default_rng(3).standard_normal((16, 20)).astype(np.float32))
-    with open(config, "w", encoding="utf-8") as f:
-        f.write(re.sub(r"# QUANT:\n(?:#   .*\n)+",
-                       lambda m: re.sub(r"^# ", "", m.group(0), flags=re.M), said["text"]))
+    with_quant(config, said["text"])
     ok, result = compiles(config, folder)
     harness.check(ok, result.stderr)
     harness.check(re.search(r"^RAM [\d,]+ of [\d,]+ bytes \(\d+%\), flash [\d,]+ bytes, about "
@@ -282,6 +340,8 @@ def main(names):
             check_calibration(check_tensorflow(folder), folder)
             check_refused(folder)
             check_onnx(folder)
+            check_quantized_in_part(folder)
+            check_texts(folder)
             check_torch(folder)
             check_tflite(folder)
             check_run(check_words(folder), folder)

@@ -56,6 +56,7 @@ std::vector<int> GraphImport::Ordered(absl::Span<const absl::string_view> tensor
   std::vector<int> order;
   std::vector<frontend::OrderingStep> stack;
   const auto visit = [&](absl::string_view name) {
+    read_.emplace(name);
     const auto given = given_.find(name);
     if (given != given_.end()) {
       given->second = true;
@@ -72,7 +73,11 @@ std::vector<int> GraphImport::Ordered(absl::Span<const absl::string_view> tensor
     if (progress != Progress::kWaiting) return;
     const auto [state, is_new] = visits.emplace(producer, Visit::kActive);
     if (!is_new && state->second == Visit::kActive) ReportCycle(stack, producer);
-    if (is_new) stack.emplace_back(producer, 0);
+    if (!is_new) return;
+    stack.emplace_back(producer, 0);
+    const NodeView& node = graph_.node(producer);
+    if (node.Graphs().empty()) return;
+    for (std::string& captured : Captured(shared_.file, node)) read_.insert(std::move(captured));
   };
   for (const absl::string_view tensor : tensors) {
     visit(tensor);
@@ -306,6 +311,9 @@ void GraphImport::ImportNode(const NodeView& node) {
   }
   state_.opset = graph_.opset();
   NodeImporter importer(&state_, &node, *std::move(operands));
+  for (int i = 0; i < node.output_count(); ++i) {
+    if (!IsRead(node.output(i))) importer.SkipOutput(i);
+  }
   TakeResults(node, importer, rule->import(importer));
 }
 

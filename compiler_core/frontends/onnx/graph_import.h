@@ -57,6 +57,8 @@ class GraphImport {
   bool IsGiven(absl::string_view tensor) const { return given_.contains(tensor); }
   // True: an ordered node, or an output, reads it.
   bool IsUsed(absl::string_view given) const;
+  // Whether an ordered node, a graph inside of one, or an output reads the tensor.
+  bool IsRead(absl::string_view tensor) const { return read_.contains(tensor); }
   // Inputs of the graph that nobody gave and that ordered nodes, or outputs, need.
   bool NeedsInput(int input) const { return is_needed_[static_cast<size_t>(input)]; }
 
@@ -123,6 +125,7 @@ class GraphImport {
   absl::flat_hash_map<std::string, ValueRef> values_;  // null: it failed
   absl::flat_hash_map<std::string, bool> given_;       // whether it is used
   absl::flat_hash_set<std::string> left_out_;
+  absl::flat_hash_set<std::string> read_;
   std::vector<Progress> progress_;  // by node
   std::vector<bool> is_needed_;     // by input of the graph
 };

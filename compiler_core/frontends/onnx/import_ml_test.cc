@@ -123,14 +123,15 @@ TEST(ImportMl, TreesCompareLargeFeatures) {
 }
 
 TEST(ImportMl, TreesChooseAClass) {
-  const auto classifier = [](const std::vector<float>& weights, const std::string& transform) {
+  const auto classifier = [](const std::vector<float>& weights, const std::string& transform,
+                             int64_t only = 0) {
     ModelBuilder b;
     b.Input("x", {3, 3}).Output("label").Output("scores");
     b.Node("TreeEnsembleClassifier", {"x"}, {"label", "scores"}).Domain("ai.onnx.ml");
     AddTrees(b);
     b.Ints("classlabels_int64s", {7, 8}).String("post_transform", transform);
     b.Ints("class_treeids", {0, 0, 0, 1, 1}).Ints("class_nodeids", {3, 4, 2, 1, 2});
-    b.Ints("class_ids", {0, 0, 0, 0, 0});
+    b.Ints("class_ids", {only, only, only, only, only});
     AddFloats(b, "class_weights", weights);
     return b;
   };
@@ -145,6 +146,23 @@ TEST(ImportMl, TreesChooseAClass) {
   EXPECT_THAT(ValuesOf(sign, x), ElementsAre(7, 7, 8));
   EXPECT_THAT(ValuesOf(sign, x, 1), Pointwise(FloatNear(1e-6f), {0.7310586f, 0.2689414f, 0.5f, 0.5f,
                                                                  0.2689414f, 0.7310586f}));
+  // Scores of the second class alone: the first has 0. onnxruntime 1.30 gives the same.
+  const ModelBuilder second = classifier({-1, 1, 0, 0, 0}, "LOGISTIC", 1);
+  EXPECT_THAT(ValuesOf(second, x), ElementsAre(7, 7, 8));
+  EXPECT_THAT(ValuesOf(second, x, 1),
+              Pointwise(FloatNear(1e-6f), {0.5f, 0.2689414f, 0.5f, 0.5f, 0.5f, 0.7310586f}));
+}
+
+TEST(ImportMl, LabelsThatNobodyReadsMayBeTexts) {
+  ModelBuilder b;
+  b.Input("x", {4, 3}).Output("scores");
+  b.Node("TreeEnsembleClassifier", {"x"}, {"label", "scores"}).Domain("ai.onnx.ml");
+  AddTrees(b);
+  AddStrings(b, "classlabels_strings", {"a", "b"});
+  b.Ints("class_treeids", {0, 0}).Ints("class_nodeids", {3, 4}).Ints("class_ids", {0, 1});
+  AddFloats(b, "class_weights", {0.25f, 0.5f});
+  EXPECT_THAT(ValuesOf(b, {1, 3, -1, 1, 2, 0, 2, 3, 1, 0, 2.5f, 0}),
+              ElementsAre(0.25f, 0, 0, 0.5f, 0, 0, 0.25f, 0));
 }
 
 // Three classes of the support vectors (0 0), (2 0), (0 2), each its own class.

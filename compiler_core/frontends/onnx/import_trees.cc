@@ -5,8 +5,8 @@
 // has them.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,6 +28,7 @@ constexpr char kSmaller[] = "train fewer or less deep trees (n_estimators, max_d
 struct Branch {
   int64_t feature = 0;
   double threshold = 0;
+  bool is_negated = false;  // compares the feature with its sign changed
 };
 struct Leaf {
   std::vector<std::pair<size_t, bool>> path;  // branches above it, and whether they were to hold
@@ -99,8 +100,11 @@ class Forest {
   // Branches hold where the feature is below the threshold, and not where it is at it.
   bool is_strict() const { return is_strict_; }
   bool has_negative_score() const { return has_negative_score_; }
-  // True where only one target has scores.
-  bool has_one_target() const { return used_targets_.size() == 1; }
+  // The only target that has scores; nullopt where several have.
+  std::optional<int64_t> only_target() const {
+    if (used_targets_.size() != 1) return std::nullopt;
+    return used_targets_.begin()->first;
+  }
   int64_t targets() const { return targets_; }
 
   absl::Status TooLarge(int64_t elements) {
@@ -202,18 +206,16 @@ class Forest {
       return node_.FailMode(absl::StrCat("branches of mode ", Printable(mode)),
                             "export trees that compare by <=, <, > or >=");
     }
-    double threshold = lists_.thresholds[i];
-    if (is_below && !is_strict_) {  // x < t is x <= the float before t
-      threshold =
-          std::nextafter(static_cast<float>(threshold), -std::numeric_limits<float>::infinity());
-    }
     const Shape& shape = node_.shape(0);
     if (lists_.features[i] < 0 || shape.empty() || lists_.features[i] >= shape.back()) {
       return Damaged(
           node_, absl::StrCat("feature ", lists_.features[i], " of ", TypeToString(node_.type(0))));
     }
-    tree.branches.push_back({lists_.features[i], threshold});
-    return mode == "BRANCH_GT" || mode == "BRANCH_GTE";
+    // Among branches that compare by <=, x < t is the opposite of -x <= -t.
+    const bool is_negated = is_below && !is_strict_;
+    const double threshold = lists_.thresholds[i];
+    tree.branches.push_back({lists_.features[i], is_negated ? -threshold : threshold, is_negated});
+    return (mode == "BRANCH_GT" || mode == "BRANCH_GTE") != is_negated;
   }
 
   std::vector<double> ScoresOf(size_t leaf) {
@@ -304,7 +306,8 @@ absl::StatusOr<Matrices> MatricesOf(Forest& forest, int64_t columns) {
       const auto column = static_cast<size_t>(g * m.branches) + b;
       const Branch& branch = group.branches[b];
       const double factor = FactorOf(branch.threshold);
-      m.features[static_cast<size_t>(branch.feature * m.groups * m.branches) + column] = factor;
+      m.features[static_cast<size_t>(branch.feature * m.groups * m.branches) + column] =
+          branch.is_negated ? -factor : factor;
       m.thresholds[column] = branch.threshold * factor;
     }
     for (size_t l = 0; l < group.leaves.size(); ++l) {
@@ -383,14 +386,23 @@ absl::Status ImportTreeRegressor(NodeImporter& node) {
   return node.SetOutput(TransformedScores(node, y));
 }
 
-// Two classes of one score, which counts for the second: labels and scores.
+// Two classes of which one alone has scores: labels and scores. Where it is the first one, its
+// score counts for the second, and the first has what is left; where it is the second, the first
+// has 0.
 absl::Status ImportTwoClasses(NodeImporter& node, Forest& forest,
                               const std::vector<int64_t>& labels) {
-  ASSIGN_OR_RETURN(ValueRef score, Sums(node, forest));
-  // Both columns have it, since each leaf's scores lie in one of them.
-  ASSIGN_OR_RETURN(score, node.Reduced("ReduceSum", score, {1}, /*keep_dims=*/true));
-  ASSIGN_OR_RETURN(score, WithBase(node, score, 1));
+  ASSIGN_OR_RETURN(const std::vector<double> base, node.FloatsOr("base_values", {}));
+  if (base.size() > 1) {
+    return node.FailMode(absl::StrCat(base.size(), " base_values for one score"),
+                         "export the model with one of them, or with scores for both classes");
+  }
+  const bool is_of_second = forest.only_target() == 1;
   const bool is_share = !forest.has_negative_score();
+  ASSIGN_OR_RETURN(const ValueRef sums, Sums(node, forest));
+  ASSIGN_OR_RETURN(ValueRef score, node.Reduced("ReduceSum", sums, {1}, /*keep_dims=*/true));
+  if (!is_of_second) {
+    ASSIGN_OR_RETURN(score, WithBase(node, score, 1));
+  }
   std::vector<ValueRef> outputs(2);
   if (node.WantsOutput(0)) {
     const ValueRef least = node.ScalarLike(score, is_share ? 0.5 : 0.0);
@@ -399,21 +411,20 @@ absl::Status ImportTwoClasses(NodeImporter& node, Forest& forest,
     ASSIGN_OR_RETURN(index, node.Reshaped(index, {score->type.shape[0]}));
     ASSIGN_OR_RETURN(outputs[0], LabelsAt(node, index, labels));
   }
-  ValueRef other;
-  if (is_share) {
-    ASSIGN_OR_RETURN(other, node.Emit("Sub", {node.ScalarLike(score, 1), score}));
-  } else {
-    ASSIGN_OR_RETURN(other, node.Emit("Neg", {score}));
+  if (is_of_second) {
+    ASSIGN_OR_RETURN(outputs[1], TransformedScores(node, sums));
+    return node.SetOutputs(std::move(outputs));
   }
-  ASSIGN_OR_RETURN(outputs[1], node.Joined({other, score}, 1));
-  if (!is_share) {
-    ASSIGN_OR_RETURN(const std::string transform, node.StringOr("post_transform", "NONE"));
-    if (transform == "LOGISTIC") {
-      ASSIGN_OR_RETURN(outputs[1], node.Emit("Sigmoid", {outputs[1]}));
-    } else if (transform != "NONE") {
-      return node.FailMode(absl::StrCat("post_transform ", Printable(transform), " of one score"),
-                           "use NONE or LOGISTIC");
-    }
+  const Term second(node, score);
+  const Term first = is_share ? 1.0 - second : -second;
+  RETURN_IF_ERROR(first.value.status());
+  ASSIGN_OR_RETURN(outputs[1], node.Joined({*first.value, score}, 1));
+  ASSIGN_OR_RETURN(const std::string transform, node.StringOr("post_transform", "NONE"));
+  if (transform == "LOGISTIC") {
+    ASSIGN_OR_RETURN(outputs[1], node.Emit("Sigmoid", {outputs[1]}));
+  } else if (transform != "NONE") {
+    return node.FailMode(absl::StrCat("post_transform ", Printable(transform), " of one score"),
+                         "use NONE or LOGISTIC");
   }
   return node.SetOutputs(std::move(outputs));
 }
@@ -426,7 +437,8 @@ absl::Status ImportTreeClassifier(NodeImporter& node) {
   const auto classes = static_cast<int64_t>(labels.empty() ? texts.size() : labels.size());
   Forest forest(node, classes, "class");
   RETURN_IF_ERROR(forest.Read());
-  if (classes == 2 && forest.has_one_target()) return ImportTwoClasses(node, forest, labels);
+  if (classes == 2 && forest.only_target().has_value())
+    return ImportTwoClasses(node, forest, labels);
   ASSIGN_OR_RETURN(ValueRef scores, Sums(node, forest));
   ASSIGN_OR_RETURN(scores, WithBase(node, scores, classes));
   std::vector<ValueRef> outputs(2);

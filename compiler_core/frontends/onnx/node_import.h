@@ -2,6 +2,7 @@
 #define NPUC_COMPILER_CORE_FRONTENDS_ONNX_NODE_IMPORT_H_
 
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -51,6 +52,7 @@ class NodeImporter : public frontend::AttributeNode<NodeView> {
     NodeImporter importer(onnx_state_, &node(), std::move(inputs));
     importer.op_ = op;
     importer.opset_ = opset;
+    importer.skipped_ = skipped_;
     return importer;
   }
 
@@ -60,7 +62,11 @@ class NodeImporter : public frontend::AttributeNode<NodeView> {
   IntegerProducts& products() { return onnx_state_->products; }
   const ExternalFile& external() const { return onnx_state_->external; }
   // Whether someone may use result i.
-  bool WantsOutput(int i) const { return i < node().output_count() && !node().output(i).empty(); }
+  bool WantsOutput(int i) const {
+    return i < node().output_count() && !node().output(i).empty() && skipped_.count(i) == 0;
+  }
+  // Nothing that is imported reads result i.
+  void SkipOutput(int i) { skipped_.insert(i); }
 
   // An integer list that was an attribute before an operator set and is operand i since then;
   // nullopt where it is not given.
@@ -70,6 +76,7 @@ class NodeImporter : public frontend::AttributeNode<NodeView> {
   ImportState* onnx_state_;
   absl::string_view op_;
   int64_t opset_;
+  std::set<int> skipped_;
 };
 
 // The rule for one ONNX operator: sets the importer's outputs.
