@@ -51,6 +51,7 @@ PAGES = {
     "proto/HTTP.md": None,
     "tests/fuzz/README.md": None,
     "tests/oracle/published/README.md": None,
+    "tests/oracle/onnx/README.md": None,
     "tests/oracle/qdq/README.md": None,
     "tests/oracle/tflite/README.md": None,
 }

@@ -42,7 +42,8 @@
                                         boxes [TYPE...], model_boxes [FORMAT...],
                                         detectors [NAME...], plugins, addresses,
                                         pictures, saved_model,
-                                        sounds, kept_states, torch_states
+                                        sounds, kept_states, torch_states,
+                                        onnx_oracle [-v] [NAME...]
 
 Environment: NPUC_BIN_DIR (default build/bin), NPUC_SHARED (default ../shared). Exit 0 passed, 1
 failed, 2 wrong usage, 77 skipped because the shared folder is missing.
@@ -71,7 +72,7 @@ SUITES = ("first_minute", "tf_graphs", "mnist", "vendor_headers", "vendor_frames
           "dead_channels", "row_plans", "stripes", "coded_weights", "cores", "published",
           "caffe", "darknet", "paddle", "mxnet", "boxes", "model_boxes", "detectors", "plugins",
           "addresses", "pictures", "saved_model", "vendor_like", "sounds", "kept_states",
-          "torch_states")
+          "torch_states", "onnx_oracle")
 # Where the module cannot be named as the suite.
 MODULES = {"torch": "torch_nets"}
 

@@ -168,6 +168,10 @@ def attribute(attribute_name, value):
         return out + field(5, tensor_proto("", value)) + field(20, 4)
     if isinstance(value, bytes):
         return out + field(6, value) + field(20, 5)
+    if value and isinstance(value[0], float):
+        return out + b"".join(field(7, v) for v in value) + field(20, 6)
+    if value and isinstance(value[0], str):
+        return out + b"".join(field(9, v) for v in value) + field(20, 8)
     return out + b"".join(field(8, v) for v in value) + field(20, 7)
 
 
@@ -186,7 +190,8 @@ def graph(nodes, inputs, outputs, initializers=None):
     return out + b"".join(field(12, value_info(*o)) for o in outputs)
 
 
-def model(nodes, inputs, outputs, initializers=None, opset=18):
-    """A whole model of such a graph."""
+def model(nodes, inputs, outputs, initializers=None, opset=18, domains=None):
+    """A whole model of such a graph; `domains`: the versions of further operator sets by name."""
     whole = graph(nodes, inputs, outputs, initializers)
-    return field(1, 8) + field(7, whole) + field(8, field(1, "") + field(2, opset))
+    out = field(1, 8) + field(7, whole) + field(8, field(1, "") + field(2, opset))
+    return out + b"".join(field(8, field(1, d) + field(2, v)) for d, v in (domains or {}).items())

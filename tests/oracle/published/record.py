@@ -69,7 +69,7 @@ def run_onnx(package, path, ports, frames):
                 inputs.append({"name": port["name"], "type": port["dtype"],
                                "shape": port["shape"], "file": file})
             job = json.dumps({"model": path, "inputs": inputs, "folder": folder})
-            done = subprocess.run(["node", os.path.join(HERE, "..", "qdq", "run_onnx.js"), package],
+            done = subprocess.run(["node", os.path.join(HERE, "..", "run_onnx.js"), package],
                                   input=job + "\n", capture_output=True, text=True, timeout=300)
             answer = json.loads(done.stdout or "{\"error\": \"no answer\"}")
             if "error" in answer:

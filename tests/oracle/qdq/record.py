@@ -9,51 +9,19 @@ runs it. See README.md.
 """
 
 import argparse
-import io
-import json
 import os
-import subprocess
 import sys
-import tarfile
-import tempfile
 
 import numpy as np
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
+sys.path.insert(1, os.path.dirname(HERE))
 import nets  # noqa: E402
+from runtime import Runtime, check, write  # noqa: E402
 
 RECORDED = os.path.join(HERE, "recorded", "nets.tar.xz")
 ITEMS = 6
-
-
-class Runtime:
-    """onnxruntime in a node process."""
-
-    def __init__(self, package):
-        self.process = subprocess.Popen(["node", os.path.join(HERE, "run_onnx.js"), package],
-                                        text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-
-    def run(self, model, inputs):
-        """Arrays by output name for one item, arrays by input name."""
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "model.onnx")
-            with open(path, "wb") as f:
-                f.write(model)
-            ports = []
-            for k, (name, array) in enumerate(inputs.items()):
-                file = os.path.join(folder, f"input_{k}.bin")
-                np.ascontiguousarray(array).tofile(file)
-                ports.append({"name": name, "type": str(array.dtype), "shape": array.shape,
-                              "file": file})
-            self.process.stdin.write(json.dumps({"model": path, "inputs": ports,
-                                                 "folder": folder}) + "\n")
-            self.process.stdin.flush()
-            answer = json.loads(self.process.stdout.readline())
-            if "error" in answer:
-                raise RuntimeError(answer["error"])
-            return {o["name"]: np.fromfile(os.path.join(folder, f"output_{k}.bin"), o["type"])
-                    .reshape(o["shape"]) for k, o in enumerate(answer["outputs"])}
 
 
 def to_stored(array, params):
@@ -89,41 +57,6 @@ def make_case(runtime, net):
     return net.name, model, [stored[n] for n in inputs], outputs, facts
 
 
-def npy(array):
-    out = io.BytesIO()
-    np.save(out, array)
-    return out.getvalue()
-
-
-def write(path, cases):
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with tarfile.open(path, "w:xz") as tar:
-        for name, model, inputs, outputs, facts in cases:
-            files = {"case.json": json.dumps(facts, indent=1).encode(), "model.onnx": model}
-            files.update({f"input_{k}.npy": npy(a) for k, a in enumerate(inputs)})
-            files.update({f"output_{k}.npy": npy(a) for k, a in enumerate(outputs)})
-            for file, data in files.items():
-                member = tarfile.TarInfo(f"{name}/{file}")
-                member.size = len(data)
-                tar.addfile(member, io.BytesIO(data))
-
-
-def check(cases):
-    """What was recorded against what the runtime answers now."""
-    recorded = {}
-    with tarfile.open(RECORDED) as tar:
-        for member in tar.getmembers():
-            recorded[member.name] = tar.extractfile(member).read()
-    wrong = 0
-    for name, _, _, outputs, _ in cases:
-        for k, array in enumerate(outputs):
-            if recorded.get(f"{name}/output_{k}.npy") != npy(array):
-                print(f"{name}: differs from what is recorded")
-                wrong += 1
-    print(f"{len(cases)} nets, {wrong} outputs differ")
-    return 1 if wrong else 0
-
-
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--package", required=True)
@@ -134,7 +67,7 @@ def main():
     cases = [make_case(runtime, net) for net in nets.all_nets()
              if not arguments.names or net.name in arguments.names]
     if arguments.check:
-        return check(cases)
+        return check(RECORDED, cases)
     print(f"{len(cases)} nets")
     if not arguments.names:
         write(RECORDED, cases)

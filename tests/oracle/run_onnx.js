@@ -2,7 +2,7 @@
 //   node run_onnx.js PACKAGE_DIR
 // Each line of standard input is a job {model, inputs: [{name, type, shape, file}], folder}: files
 // are raw little-endian tensors; folder gets output_K.bin. Each line of standard output answers a
-// job: the outputs' names, types and shapes in the model's order, or {error}.
+// job: names, types and shapes of the outputs that are numbers, in the model's order, or {error}.
 'use strict';
 const fs = require('fs');
 const path = require('path');
@@ -22,7 +22,8 @@ async function runJob(ort, {model, inputs, folder}) {
     feeds[name] = new ort.Tensor(type, data, shape);
   }
   const results = await session.run(feeds);
-  return {outputs: session.outputNames.map((name, k) => {
+  const numeric = session.outputNames.filter((name) => results[name].type !== 'string');
+  return {outputs: numeric.map((name, k) => {
     const {data, type, dims} = results[name];
     fs.writeFileSync(path.join(folder, `output_${k}.bin`),
                      Buffer.from(data.buffer, data.byteOffset, data.byteLength));

@@ -1,0 +1,109 @@
+"""ONNX operators that ONNX's own cases cover thinly, against onnxruntime as tests/oracle/onnx
+recorded it: trees, support vectors, linear models, Fourier transforms, sequences, QONNX.
+
+    run_e2e.py onnx_oracle [-v] [NAME...]
+
+Each net is computed by `npuc reference` and, where it compiles for GRUS, by the simulator. A net
+that is refused must be so by its stated reason: onnxruntime computes it, so it is outside of what
+npuc reads, not broken.
+
+Tolerance. Float: rtol 1e-3 and the case's own atol, since onnxruntime adds in float32. Simulator:
+64 roundings of float16, of the largest value or 1. Labels must be equal: the recorder keeps inputs
+away from where they turn.
+"""
+
+import concurrent.futures
+import json
+import os
+import re
+
+import numpy as np
+
+import harness
+import recorded_nets
+
+RECORDED = os.path.join(harness.ROOT, "tests", "oracle", "onnx", "recorded", "nets.tar.xz")
+RTOL = 1e-3
+ROUNDINGS = 64
+LEAST_COMPILED = 0.9  # of the nets that are read
+
+
+def write_config(folder, facts):
+    lines = ["CORENAME: GRUS", "NPU_UNIT: NPU32", "FRAMEWORK: ONNX", "MODEL_FILE: model.onnx",
+             "OUTPUT_FILE: model.h", f"OUTPUT_OPS: {json.dumps(facts['outputs'])}"]
+    path = os.path.join(folder, "config.yaml")
+    with open(path, "w", encoding="utf-8") as f:
+        f.write("\n".join(lines) + "\n")
+    return path
+
+
+def compare(got, want, allowed_of):
+    """allowed_of(array): how far a result may be off."""
+    for name, expected in want.items():
+        answer = got[name].astype(np.float64)
+        harness.check(answer.shape == expected.shape,
+                      f"{name}: shape {answer.shape}, not {expected.shape}")
+        if expected.dtype.kind == "i":
+            harness.check(np.array_equal(answer, expected), f"{name}: {answer}, not {expected}")
+            continue
+        off = np.abs(answer - expected)
+        harness.check((off <= allowed_of(expected)).all(), f"{name}: off by {off.max():.3g}")
+
+
+def largest(array):
+    return max(1.0, np.abs(array).max())
+
+
+def run_case(name, files):
+    """(name, "refused", "float" or "compiled", complaint)."""
+    facts = json.loads(files["case.json"])
+    try:
+        with harness.scratch() as folder:
+            with open(os.path.join(folder, "model.onnx"), "wb") as f:
+                f.write(files["model.onnx"])
+            inputs = dict(zip(facts["inputs"], recorded_nets.arrays(files, "input")))
+            config = write_config(folder, facts)
+            return (name, *judge(config, facts, files, inputs, folder), "")
+    except (harness.Failure, OSError, KeyError, ValueError) as error:
+        return name, "failed", str(error)[-1500:]
+
+
+def judge(config, facts, files, inputs, folder):
+    code, said = harness.attempt(config, "-o", os.path.join(folder, "out"), timeout=60)
+    if facts["refused"]:
+        harness.check(code == 1 and facts["refused"] in said, f"exit {code}, not refused: {said}")
+        return ("refused",)
+    want = dict(zip(facts["outputs"], recorded_nets.arrays(files, "output")))
+    got = harness.simulate(config, inputs, os.path.join(folder, "float"), want, "reference")
+    compare(got, want, lambda array: facts["tolerance"] + RTOL * np.abs(array))
+    if code != 0:
+        harness.check(code == 1 and re.search(r"\[NPUC1[24]\d\d\]", said), f"exit {code}: {said}")
+        return ("float",)
+    if facts["float_only"]:
+        return ("compiled",)
+    header = os.path.join(folder, "out", "model.h")
+    got = harness.simulate(header, inputs, os.path.join(folder, "core"), want)
+    part = harness.FP16_UNIT * ROUNDINGS
+    compare(got, want, lambda array: facts["tolerance"] + part * largest(array))
+    return ("compiled",)
+
+
+def main(arguments):
+    verbose = "-v" in arguments
+    names = [a for a in arguments if a != "-v"]
+    cases = {n: f for n, f in recorded_nets.read(RECORDED).items()
+             if not names or any(n.startswith(prefix) for prefix in names)}
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        results = list(pool.map(lambda item: run_case(*item), sorted(cases.items())))
+    counts = {kind: sum(r[1] == kind for r in results) for kind in ("compiled", "float", "refused")}
+    for name, kind, complaint in results:
+        if complaint or (verbose and kind == "float"):
+            print(f"{name}: {kind} {complaint}")
+    harness.figure(f"onnx_oracle: {len(results)} nets, "
+                   + ", ".join(f"{n} {kind}" for kind, n in counts.items()))
+    wrong = [r for r in results if r[2]]
+    harness.check(not wrong, f"{len(wrong)} nets differ from onnxruntime")
+    if not names:
+        harness.check(counts["compiled"] >= LEAST_COMPILED * (counts["compiled"] + counts["float"]),
+                      "fewer nets compile than should")
+        harness.check(counts["refused"] >= 10, "the nets outside of what is read are not there")
