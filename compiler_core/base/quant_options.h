@@ -143,7 +143,8 @@ struct QuantOptions {
   int64_t featuremap_rows = 1;
   int64_t featuremap_columns = 1;
   int64_t featuremap_overlap_percent = 50;
-  bool force_float_ir = false;  // a quantized model is turned back into float first
+  bool resize_degrade_to_nearest = false;  // images that are interpolated take the nearest pixels
+  bool force_float_ir = false;             // a quantized model is turned back into float first
   // How every input but states is stored, whatever the samples say; nullopt: by their range.
   std::optional<InputBytes> input_bytes;
   bool operator==(const QuantOptions&) const = default;

@@ -1,5 +1,6 @@
 #include "compiler_core/pipeline/import.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <iterator>
 #include <memory>
@@ -53,6 +54,20 @@ absl::StatusOr<frontend::Plugins> ReadPlugins(const CompileRequest& request,
   return plugins;
 }
 
+// Says so where resize_degrade_to_nearest met no interpolation.
+void NoteNoResize(const CompileOptions& options, Diagnostics& diagnostics) {
+  const bool is_asked = options.quant.has_value() && options.quant->resize_degrade_to_nearest;
+  const bool is_done =
+      std::any_of(diagnostics.list().begin(), diagnostics.list().end(),
+                  [](const Diagnostic& d) { return d.kind == DiagnosticKind::kResizeDegraded; });
+  if (!is_asked || is_done) return;
+  diagnostics.Add({.kind = DiagnosticKind::kConfigNoEffect,
+                   .message = "resize_degrade_to_nearest in QUANT changes nothing: neither the "
+                              "model nor PREPROCESS interpolates an image",
+                   .file = options.model_name,
+                   .fix = "remove the line"});
+}
+
 }  // namespace
 
 const FrontEnd& FrontEndOf(Framework framework) {
@@ -85,8 +100,11 @@ absl::StatusOr<Graph> ImportModel(const CompileRequest& request, Diagnostics& di
   SetDataFile(request.side_inputs, request.options.framework, files);
   absl::StatusOr<Graph> graph =
       FrontEndOf(request.options.framework).import(files, request.options, diagnostics);
-  if (!graph.ok() || request.options.preprocess.empty()) return graph;
-  return frontend::Preprocessed(*graph, request.options, diagnostics);
+  if (graph.ok() && !request.options.preprocess.empty()) {
+    graph = frontend::Preprocessed(*graph, request.options, diagnostics);
+  }
+  if (graph.ok()) NoteNoResize(request.options, diagnostics);
+  return graph;
 }
 
 }  // namespace npuc

@@ -177,7 +177,7 @@ const std::vector<TemplateKey>& Keys() {
        &IsFalse},
       {"resize_degrade_to_nearest",
        Type::kBool,
-       "false: images are resized by the model's own method",
+       "false: resize_degrade_to_nearest of QUANT does it for the whole model",
        {},
        &IsFalse},
       {"trim_infinity_before_statistic",

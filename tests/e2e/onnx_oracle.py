@@ -1,5 +1,6 @@
 """ONNX operators that ONNX's own cases cover thinly, against onnxruntime as tests/oracle/onnx
-recorded it: trees, support vectors, linear models, Fourier transforms, sequences, QONNX.
+recorded it: trees, support vectors, linear models, Fourier transforms, sequences, QONNX, and
+resizes that resize_degrade_to_nearest changes.
 
     run_e2e.py onnx_oracle [-v] [NAME...]
 
@@ -9,7 +10,8 @@ npuc reads, not broken.
 
 Tolerance. Float: rtol 1e-3 and the case's own atol, since onnxruntime adds in float32. Simulator:
 64 roundings of float16, of the largest value or 1. Labels must be equal: the recorder keeps inputs
-away from where they turn.
+away from where they turn. Nets with keys of QUANT are computed on X2_1204, and are good to two of
+255 steps.
 """
 
 import concurrent.futures
@@ -25,12 +27,20 @@ import recorded_nets
 RECORDED = os.path.join(harness.ROOT, "tests", "oracle", "onnx", "recorded", "nets.tar.xz")
 RTOL = 1e-3
 ROUNDINGS = 64
+STEPS = 2  # of 255 from the least to the greatest value
 LEAST_COMPILED = 0.9  # of the nets that are read
 
 
 def write_config(folder, facts):
-    lines = ["CORENAME: GRUS", "NPU_UNIT: NPU32", "FRAMEWORK: ONNX", "MODEL_FILE: model.onnx",
-             "OUTPUT_FILE: model.h", f"OUTPUT_OPS: {json.dumps(facts['outputs'])}"]
+    lines = ["FRAMEWORK: ONNX", "MODEL_FILE: model.onnx", "OUTPUT_FILE: model.h",
+             f"OUTPUT_OPS: {json.dumps(facts['outputs'])}"]
+    if facts["keys"]:
+        keys = {"calibration_data": "input_0.npy", "quantize_method_for_activation":
+                "per_tensor_asymmetric", "calibration_strategy_for_activation": "extrema",
+                **facts["keys"]}
+        lines += ["CORENAME: X2_1204", f"QUANT: {json.dumps(keys)}"]
+    else:
+        lines += ["CORENAME: GRUS", "NPU_UNIT: NPU32"]
     path = os.path.join(folder, "config.yaml")
     with open(path, "w", encoding="utf-8") as f:
         f.write("\n".join(lines) + "\n")
@@ -62,6 +72,7 @@ def run_case(name, files):
             with open(os.path.join(folder, "model.onnx"), "wb") as f:
                 f.write(files["model.onnx"])
             inputs = dict(zip(facts["inputs"], recorded_nets.arrays(files, "input")))
+            np.save(os.path.join(folder, "input_0.npy"), next(iter(inputs.values())))
             config = write_config(folder, facts)
             return (name, *judge(config, facts, files, inputs, folder), "")
     except (harness.Failure, OSError, KeyError, ValueError) as error:
@@ -81,9 +92,11 @@ def judge(config, facts, files, inputs, folder):
         return ("float",)
     if facts["float_only"]:
         return ("compiled",)
-    header = os.path.join(folder, "out", "model.h")
-    got = harness.simulate(header, inputs, os.path.join(folder, "core"), want)
-    part = harness.FP16_UNIT * ROUNDINGS
+    for key in facts["keys"]:
+        harness.check(key in said, f"nothing says what {key} did: {said}")
+    artifact = os.path.join(folder, "out", "model.npuc" if facts["keys"] else "model.h")
+    got = harness.simulate(artifact, inputs, os.path.join(folder, "core"), want)
+    part = 2 / 255 * STEPS if facts["keys"] else harness.FP16_UNIT * ROUNDINGS
     compare(got, want, lambda array: facts["tolerance"] + part * largest(array))
     return ("compiled",)
 

@@ -146,6 +146,7 @@ class Maker {
       const QuantOptions usual;
       rest.data_inputs.clear();
       rest.metrics.clear();
+      rest.resize_degrade_to_nearest = usual.resize_degrade_to_nearest;
       rest.featuremap_tiling.clear();
       rest.featuremap_rows = usual.featuremap_rows;
       rest.featuremap_columns = usual.featuremap_columns;

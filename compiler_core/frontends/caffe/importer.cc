@@ -42,7 +42,7 @@ Importer::Importer(const Net& net, const CompileOptions& options, const frontend
                    Graph* graph, Diagnostics* diagnostics)
     : net_(net),
       options_(WithRawOutputs(net, options)),
-      state_(graph, diagnostics, options.model_name,
+      state_(graph, diagnostics, options,
              "make it a blob of the layer, or cut the model around this layer with INPUT_OPS or "
              "OUTPUT_OPS"),
       endpoints_(options_, &state_),

@@ -41,7 +41,7 @@ std::vector<Tensor> Evaluate(const Formula& formula, const std::vector<Tensor>& 
                              const std::vector<FormulaNumbers>& attributes = {}) {
   Graph graph;
   Diagnostics diagnostics;
-  ImportState state(&graph, &diagnostics, "model", "");
+  ImportState state(&graph, &diagnostics, CompileOptions{.model_name = "model"}, "");
   std::vector<ValueRef> values;
   for (size_t i = 0; i < operands.size(); ++i) {
     values.push_back(state.AddInput(absl::StrCat("in", i), operands[i].type()));
@@ -214,7 +214,7 @@ TEST(FormulaTest, ArgumentsThatDoNotFitTheTensorAreErrors) {
     if (!parsed.ok) continue;  // said before it runs
     Graph graph;
     Diagnostics diagnostics;
-    ImportState state(&graph, &diagnostics, "model", "");
+    ImportState state(&graph, &diagnostics, CompileOptions{.model_name = "model"}, "");
     const ValueRef x = state.AddInput("x", {DType::kFloat32, {2, 2}});
     Emitter node(&state, {"node", "Acme"});
     const auto results = parsed.formula.Run(node, {x}, {});

@@ -139,6 +139,18 @@ void ImportState::AddStateOutputs() {
   }
 }
 
+void ImportState::NoteDegradedResize(const NodeSource& source, absl::string_view method) {
+  if (!degraded_.insert(source.name).second) return;
+  diagnostics->Add(
+      {.kind = DiagnosticKind::kResizeDegraded,
+       .message = absl::StrCat("resizes by the nearest pixels in place of ", method,
+                               " interpolation, since resize_degrade_to_nearest is set"),
+       .file = file,
+       .node = source.name,
+       .op = source.op,
+       .fix = "remove resize_degrade_to_nearest where results are too far off"});
+}
+
 bool ImportState::ConstantsFit(NodeSource source) {
   if (constant_bytes_left >= 0) return true;
   AddError(DiagnosticKind::kModelLimitExceeded, std::move(source),

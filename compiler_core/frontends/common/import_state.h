@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/frontends/common/stored_integers.h"
 #include "compiler_core/ir/graph/graph.h"
@@ -69,11 +70,14 @@ inline constexpr int64_t kMaxListEntries = 1 << 12;
 // What all nodes of one import share.
 struct ImportState {
   // `constant_fix`: what a diagnostic tells to do where an operand must be known while compiling.
-  ImportState(Graph* graph, Diagnostics* diagnostics, std::string file, std::string constant_fix)
+  ImportState(Graph* graph, Diagnostics* diagnostics, const CompileOptions& options,
+              std::string constant_fix)
       : builder(graph),
         diagnostics(diagnostics),
-        file(std::move(file)),
-        constant_fix(std::move(constant_fix)) {}
+        file(options.model_name),
+        constant_fix(std::move(constant_fix)),
+        keep_states(options.keep_states),
+        degrades_resizes(options.quant.has_value() && options.quant->resize_degrade_to_nearest) {}
 
   // An error of a node, or of no single one ({}).
   void AddError(DiagnosticKind kind, NodeSource source, std::string message, std::string fix);
@@ -93,6 +97,9 @@ struct ImportState {
   // has.
   void AddStateOutputs();
 
+  // Says once of each node that resize_degrade_to_nearest changed its method.
+  void NoteDegradedResize(const NodeSource& source, absl::string_view method);
+
   // False, and reported at the node that went too far: the model's constants are too large.
   bool ConstantsFit(NodeSource source);
   // False: one more node of so many operands goes beyond a limit. All further ones do, too.
@@ -103,7 +110,8 @@ struct ImportState {
   Diagnostics* diagnostics;
   std::string file;
   std::string constant_fix;
-  std::vector<std::string> keep_states = {};  // KEEP_STATES
+  std::vector<std::string> keep_states;  // KEEP_STATES
+  bool degrades_resizes;                 // resize_degrade_to_nearest of QUANT
   int64_t constant_bytes_left = kMaxConstantBytes;
   int64_t fold_work_left = 2 * kMaxFoldWork;
   int64_t operands_left = kMaxGraphOperands;  // negative: nodes or operands are too many
@@ -115,6 +123,7 @@ struct ImportState {
   };
   std::vector<State> states_;
   std::set<std::string> recurrent_;  // layers that begin with constant states
+  std::set<std::string> degraded_;   // nodes that NoteDegradedResize() has named
 };
 
 }  // namespace npuc::frontend

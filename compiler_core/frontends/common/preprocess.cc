@@ -163,7 +163,7 @@ class Maker {
     const absl::Status shapes = FindShapes(type.shape);
     if (!shapes.ok()) return Refuse(std::string(shapes.message()));
     Graph graph;
-    ImportState state(&graph, &diagnostics_, options_.model_name, "");
+    ImportState state(&graph, &diagnostics_, options_, "");
     const std::string name = model_.def(model_.inputs()[0]).source.name;
     ValueRef x = state.AddInput(name, {DType::kFloat32, shapes_.front()});
     for (size_t i = 0; i < options_.preprocess.size(); ++i) {

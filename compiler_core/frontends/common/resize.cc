@@ -101,15 +101,29 @@ absl::StatusOr<ResizeMatrix> MakeResizeMatrix(const ResizeMode& m, const ResizeA
   return matrix;
 }
 
-absl::StatusOr<ValueRef> ResizeAlong(Emitter& node, ValueRef x, size_t axis, const ResizeMode& m,
-                                     const ResizeAxis& a) {
+ResizeMode ModeFor(Emitter& node, ResizeMode m) {
+  if (m.mode == "nearest" || !node.state().degrades_resizes) return m;
+  node.state().NoteDegradedResize(node.source(), m.mode);
+  m.mode = "nearest";
+  m.nearest = "round_prefer_floor";
+  return m;
+}
+
+absl::StatusOr<std::vector<int64_t>> NearestSources(const ResizeMode& m, const ResizeAxis& a) {
+  RETURN_IF_ERROR(CheckSizes(a));
+  std::vector<int64_t> sources;
+  for (int64_t i = 0; i < a.out; ++i) {
+    sources.push_back(std::clamp<int64_t>(NearestOf(m, SourceOf(m, a, i)), 0, a.in - 1));
+  }
+  return sources;
+}
+
+absl::StatusOr<ValueRef> ResizeAlong(Emitter& node, ValueRef x, size_t axis,
+                                     const ResizeMode& of_model, const ResizeAxis& a) {
+  const ResizeMode m = ModeFor(node, of_model);
   if (m.mode == "nearest" && m.coordinates != "tf_crop_and_resize") {
-    RETURN_IF_ERROR(CheckSizes(a));
-    std::vector<int64_t> indices;
-    for (int64_t i = 0; i < a.out; ++i) {
-      indices.push_back(std::clamp<int64_t>(NearestOf(m, SourceOf(m, a, i)), 0, a.in - 1));
-    }
-    return GatherAxis(node, x, static_cast<int64_t>(axis), indices);
+    ASSIGN_OR_RETURN(const std::vector<int64_t> sources, NearestSources(m, a));
+    return GatherAxis(node, x, static_cast<int64_t>(axis), sources);
   }
   ASSIGN_OR_RETURN(ResizeMatrix matrix, MakeResizeMatrix(m, a));
   std::vector<int64_t> perm;

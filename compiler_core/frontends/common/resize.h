@@ -41,9 +41,15 @@ struct ResizeMatrix {
 };
 absl::StatusOr<ResizeMatrix> MakeResizeMatrix(const ResizeMode& m, const ResizeAxis& a);
 
-// Resizes one axis of x by the mode. INVALID_ARGUMENT where a dimension is out of bounds.
-absl::StatusOr<ValueRef> ResizeAlong(Emitter& node, ValueRef x, size_t axis, const ResizeMode& m,
-                                     const ResizeAxis& a);
+// The mode by which a node resizes: that of the model, but with resize_degrade_to_nearest the
+// nearest element, at the same coordinates and rounded as Compass's optimizer does; a note says so.
+ResizeMode ModeFor(Emitter& node, ResizeMode m);
+// The operand's element that each result of a nearest mode is. INVALID_ARGUMENT as above.
+absl::StatusOr<std::vector<int64_t>> NearestSources(const ResizeMode& m, const ResizeAxis& a);
+
+// Resizes one axis of x by ModeFor(of_model). INVALID_ARGUMENT where a dimension is out of bounds.
+absl::StatusOr<ValueRef> ResizeAlong(Emitter& node, ValueRef x, size_t axis,
+                                     const ResizeMode& of_model, const ResizeAxis& a);
 
 }  // namespace npuc::frontend
 

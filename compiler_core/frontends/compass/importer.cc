@@ -22,7 +22,7 @@ Importer::Importer(const Document& document, const ByteSource& bin, const Compil
     : document_(document),
       bin_(bin),
       options_(options),
-      state_(graph, diagnostics, options.model_name, "write the IR again"),
+      state_(graph, diagnostics, options, "write the IR again"),
       endpoints_(options, &state_),
       layers_(document.layers.size()) {}
 

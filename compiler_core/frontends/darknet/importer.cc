@@ -30,7 +30,7 @@ Importer::Importer(const CfgFile& cfg, const ByteSource* weights, const CompileO
     : cfg_(cfg),
       weights_(weights),
       options_(options),
-      state_(graph, diagnostics, options.model_name, "correct the .cfg"),
+      state_(graph, diagnostics, options, "correct the .cfg"),
       endpoints_(options, &state_) {}
 
 std::optional<int> Importer::Find(absl::string_view name) const {

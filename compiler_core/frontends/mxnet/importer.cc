@@ -53,7 +53,7 @@ Importer::Importer(const Symbol& symbol, ParamsFile& params, absl::string_view p
       params_(params),
       params_file_(params_file),
       options_(options),
-      state_(graph, diagnostics, options.model_name,
+      state_(graph, diagnostics, options,
              "make it a parameter, or cut the model around this node with INPUT_OPS or OUTPUT_OPS"),
       endpoints_(options, &state_),
       plugins_(plugins),
@@ -401,7 +401,6 @@ void Importer::AddOutputs() {
 }
 
 void Importer::Run() {
-  state_.keep_states = options_.keep_states;
   RestorePrefix();
   ResolveInputs();
   ResolveOutputs();

@@ -16,7 +16,7 @@ Importer::Importer(const ModelFile& file, const CompileOptions& options, Externa
       main_(file.main()),
       options_(options),
       state_(
-          graph, diagnostics, options.model_name,
+          graph, diagnostics, options,
           "make it an initializer, or cut the model around this node with INPUT_OPS or OUTPUT_OPS"),
       endpoints_(options, &state_),
       subgraphs_(plugins),
@@ -293,7 +293,6 @@ void Importer::ReportUnusedInputs() {
 }
 
 void Importer::Run() {
-  state_.keep_states = options_.keep_states;
   ResolveInputs();
   ResolveOutputs();
   std::vector<absl::string_view> wanted;

@@ -72,7 +72,7 @@ Importer::Importer(const ProgramFile& program, const ByteSource* parameters,
       file_(parameters),
       options_(options),
       state_(
-          graph, diagnostics, options.model_name,
+          graph, diagnostics, options,
           "export the model with static shapes, or cut it around this operator with INPUT_OPS or "
           "OUTPUT_OPS"),
       endpoints_(options, &state_),
@@ -407,7 +407,6 @@ void Importer::AddOutputs() {
 }
 
 void Importer::Run() {
-  state_.keep_states = options_.keep_states;
   ResolveInputs();
   ResolveOutputs();
   if (state_.diagnostics->has_errors()) return;

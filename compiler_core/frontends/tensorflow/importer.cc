@@ -44,7 +44,7 @@ Importer::Importer(const GraphFile& file, const CompileOptions& options,
       options_(options),
       graph_(graph),
       diagnostics_(diagnostics),
-      state_(graph, diagnostics, options.model_name,
+      state_(graph, diagnostics, options,
              "freeze it to a constant, or cut the model around this node with INPUT_OPS or "
              "OUTPUT_OPS"),
       plugins_(plugins),
@@ -659,7 +659,6 @@ void Importer::AnalyseLoops() {
 }
 
 void Importer::Run() {
-  state_.keep_states = options_.keep_states;
   ResolveInputs();
   ResolveOutputs();
   for (size_t i = 0; i < outputs_.size(); ++i) {

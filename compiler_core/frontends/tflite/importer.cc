@@ -17,7 +17,7 @@ Importer::Importer(const ModelFile& file, const CompileOptions& options,
                    const frontend::Plugins& plugins, Graph* graph, Diagnostics* diagnostics)
     : file_(file),
       options_(options),
-      state_(graph, diagnostics, options.model_name,
+      state_(graph, diagnostics, options,
              "convert the model with static shapes, or cut the model around this operator with "
              "INPUT_OPS or OUTPUT_OPS"),
       endpoints_(options, &state_),
@@ -242,7 +242,6 @@ void Importer::ReportUnusedInputs() {
 }
 
 void Importer::Run(std::optional<BoxSettings>* boxes) {
-  state_.keep_states = options_.keep_states;
   ResolveInputs();
   ResolveOutputs();
   MarkNeeded();

@@ -67,10 +67,9 @@ class TorchImporter {
       : options_(options),
         graph_(graph),
         diagnostics_(diagnostics),
-        state_(graph, diagnostics, options.model_name),
+        state_(graph, diagnostics, options),
         executor_(archive, &state_, &plugins) {
     state_.core = FindCore(options.core);
-    state_.keep_states = options.keep_states;
     state_.attributes.Begin(&plan, &unused);
   }
 

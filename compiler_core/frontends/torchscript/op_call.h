@@ -33,8 +33,8 @@ struct CodePlace {
 
 // What all calls of one import share.
 struct ImportState : frontend::ImportState {
-  ImportState(Graph* graph, Diagnostics* diagnostics, std::string file)
-      : frontend::ImportState(graph, diagnostics, std::move(file),
+  ImportState(Graph* graph, Diagnostics* diagnostics, const CompileOptions& options)
+      : frontend::ImportState(graph, diagnostics, options,
                               "compute it from shapes and constants, or move it out of the model") {
   }
 

@@ -249,6 +249,7 @@ absl::StatusOr<ScriptValue> ImportInterpolation(OpCall& call) {
   frontend::ResizeMode mode;
   mode.mode = call.name() == "upsample_bicubic2d" ? "cubic" : "linear";
   mode.coordinates = corners ? "align_corners" : "half_pixel";
+  mode = frontend::ModeFor(call, std::move(mode));
   ImageLayout layout;
   ASSIGN_OR_RETURN(ValueRef y, ToImage(call, x, dims, layout));
   ASSIGN_OR_RETURN(const Scaling scaling, ReadScaling(call, y->type.shape, dims, 3));
@@ -260,7 +261,12 @@ absl::StatusOr<ScriptValue> ImportInterpolation(OpCall& call) {
         static_cast<double>(sizes.out) / static_cast<double>(std::max<int64_t>(sizes.in, 1));
     if (scaling.scale[i] > 0 && !corners) sizes.scale = scaling.scale[i];
     if (sizes.in == sizes.out && sizes.scale == 1) continue;
-    ASSIGN_OR_RETURN(y, Interpolated(call, y, axis, mode, sizes));
+    if (mode.mode == "nearest") {
+      ASSIGN_OR_RETURN(const auto sources, frontend::NearestSources(mode, sizes));
+      ASSIGN_OR_RETURN(y, Resample(call, y, axis, sources, {}));
+    } else {
+      ASSIGN_OR_RETURN(y, Interpolated(call, y, axis, mode, sizes));
+    }
   }
   return call.Result(FromImage(call, y, layout));
 }

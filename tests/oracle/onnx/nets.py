@@ -16,11 +16,11 @@ ROWS = 6
 # build(rows): the model. inputs: shapes with "rows" where there are as many as one likes. outputs:
 # those that are compared. refused: what npuc says in place of computing it. asked(rows): another
 # model for the oracle, of operators that it has. apart: an output whose values must keep away from
-# 0 by that share of the largest one, since a label turns there.
+# 0 by that share of the largest one, since a label turns there. keys: of QUANT.
 # float_only: why it is not compared on a core. tolerance: of the oracle's own answer.
 Case = collections.namedtuple(
-    "Case", "name build inputs outputs refused asked apart float_only tolerance",
-    defaults=("", None, None, "", 1e-4))
+    "Case", "name build inputs outputs refused asked apart keys float_only tolerance",
+    defaults=("", None, None, None, "", 1e-4))
 
 
 def eighths(random, *shape, size=4):
@@ -452,7 +452,31 @@ def qonnx_cases(random):
         yield bipolar_case(f"bipolar_{i}", random)
 
 
-FAMILIES = (tree_cases, svm_cases, linear_cases, signal_cases, sequence_cases, qonnx_cases)
+def resize_case(name, random, mode, coordinates, refused=""):
+    """An interpolation that resize_degrade_to_nearest turns into the nearest pixels: asked as
+    ONNX's nearest mode at the same coordinates."""
+    in_size = [int(v) for v in random.randint(1, 9, 2)]
+    out_size = [int(v) for v in random.randint(1, 17, 2)]
+    sizes = {"sizes": np.array([1, 3, *out_size], np.int64)}
+
+    def built(of_mode):
+        return model([node("Resize", ["x", "", "", "sizes"], ["y"], mode=of_mode,
+                           coordinate_transformation_mode=coordinates,
+                           nearest_mode="round_prefer_floor")],
+                     [("x", [1, 3, *in_size])], [("y", [1, 3, *out_size])], sizes, 18)
+    return Case(name, lambda rows: built(mode), {"x": [1, 3, *in_size]}, ["y"], refused,
+                asked=lambda rows: built("nearest"), keys={"resize_degrade_to_nearest": True})
+
+
+def resize_cases(random):
+    for coordinates in ("half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel"):
+        for i in range(6):
+            yield resize_case(f"resize_{coordinates}_{i}", random, ["linear", "cubic"][i % 2],
+                              coordinates)
+
+
+FAMILIES = (tree_cases, svm_cases, linear_cases, signal_cases, sequence_cases, qonnx_cases,
+            resize_cases)
 
 
 def all_cases():

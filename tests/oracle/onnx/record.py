@@ -45,7 +45,7 @@ def chosen_inputs(runtime, case):
 
 def make_case(runtime, case):
     facts = {"inputs": list(case.inputs), "outputs": case.outputs, "refused": case.refused,
-             "float_only": case.float_only, "tolerance": case.tolerance}
+             "keys": case.keys or {}, "float_only": case.float_only, "tolerance": case.tolerance}
     build = case.asked or case.build
     if case.refused:  # a model all the same: the runtime takes it
         inputs, outputs = seeded_inputs(case, nets.ROWS), []
