@@ -193,9 +193,9 @@ ExitCode RotateToken(client::Client& client, const Options& options, Console& co
   }
   if (!shown.empty()) console.Out(shown);
   console.Err(Console::Tone::kPlain, answer->has_old_tokens_end_time()
-                                        ? absl::StrCat("the old token is valid until ",
-                                                       HumanTime(answer->old_tokens_end_time()))
-                                        : "no other token is valid");
+                                         ? absl::StrCat("the old token is valid until ",
+                                                        HumanTime(answer->old_tokens_end_time()))
+                                         : "no other token is valid");
   return kDone;
 }
 
