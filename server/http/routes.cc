@@ -76,7 +76,7 @@ struct Route {
 absl::StatusOr<std::optional<auth::SignIn>> FindSession(const RouteContext& context,
                                                         const HttpRequest& head,
                                                         const Route& route) {
-  const auth::Sessions* const sessions = context.deps->sessions;
+  auth::Sessions* const sessions = context.deps->sessions;
   if (sessions == nullptr || head.CountHeader("Authorization") > 0 ||
       route.gate == Route::Gate::kSignIn || !context.deps->authenticator->needs_identity()) {
     return std::nullopt;
