@@ -146,6 +146,10 @@ TEST(ImportMl, TreesChooseAClass) {
   EXPECT_THAT(ValuesOf(sign, x), ElementsAre(7, 7, 8));
   EXPECT_THAT(ValuesOf(sign, x, 1), Pointwise(FloatNear(1e-6f), {0.7310586f, 0.2689414f, 0.5f, 0.5f,
                                                                  0.2689414f, 0.7310586f}));
+  // LOGISTIC takes the opposite of a share, not what is left of 1. onnxruntime 1.30 gives the same.
+  EXPECT_THAT(
+      ValuesOf(classifier({1, 0.5f, 0, 0, 0}, "LOGISTIC"), x, 1),
+      Pointwise(FloatNear(1e-6f), {0.2689414f, 0.7310586f, 0.5f, 0.5f, 0.3775407f, 0.6224593f}));
   // Scores of the second class alone: the first has 0. onnxruntime 1.30 gives the same.
   const ModelBuilder second = classifier({-1, 1, 0, 0, 0}, "LOGISTIC", 1);
   EXPECT_THAT(ValuesOf(second, x), ElementsAre(7, 7, 8));

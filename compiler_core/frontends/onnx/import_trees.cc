@@ -387,8 +387,8 @@ absl::Status ImportTreeRegressor(NodeImporter& node) {
 }
 
 // Two classes of which one alone has scores: labels and scores. Where it is the first one, its
-// score counts for the second, and the first has what is left; where it is the second, the first
-// has 0.
+// score counts for the second, and the first has what is left of 1, or where it has a sign or
+// LOGISTIC follows, its opposite; where it is the second, the first has 0.
 absl::Status ImportTwoClasses(NodeImporter& node, Forest& forest,
                               const std::vector<int64_t>& labels) {
   ASSIGN_OR_RETURN(const std::vector<double> base, node.FloatsOr("base_values", {}));
@@ -415,11 +415,11 @@ absl::Status ImportTwoClasses(NodeImporter& node, Forest& forest,
     ASSIGN_OR_RETURN(outputs[1], TransformedScores(node, sums));
     return node.SetOutputs(std::move(outputs));
   }
+  ASSIGN_OR_RETURN(const std::string transform, node.StringOr("post_transform", "NONE"));
   const Term second(node, score);
-  const Term first = is_share ? 1.0 - second : -second;
+  const Term first = is_share && transform != "LOGISTIC" ? 1.0 - second : -second;
   RETURN_IF_ERROR(first.value.status());
   ASSIGN_OR_RETURN(outputs[1], node.Joined({*first.value, score}, 1));
-  ASSIGN_OR_RETURN(const std::string transform, node.StringOr("post_transform", "NONE"));
   if (transform == "LOGISTIC") {
     ASSIGN_OR_RETURN(outputs[1], node.Emit("Sigmoid", {outputs[1]}));
   } else if (transform != "NONE") {

@@ -101,7 +101,7 @@ def tree_classifier(name, random, modes, classes=None, only=None, shares=False, 
         return ml_model(rows, columns,
                         [ml_node("TreeEnsembleClassifier", ["label", "scores"], **attributes)],
                         outputs)
-    outputs = ["scores"] if is_text else ["label", "scores"]
+    outputs = ["scores"] if is_text and not refused else ["label", "scores"]
     return Case(name, build, {"x": ["rows", columns]}, outputs, refused)
 
 
