@@ -310,7 +310,7 @@ absl::Status Daemon::StartAdmin() {
   RETURN_IF_ERROR(tokens_.Attach(texts_.back().get()));
   texts_.push_back(home_->OpenText("sessions"));
   sessions_.emplace(auth::Sessions::Options{.lifetime = absl::Hours(context_.flags.session_hours),
-                                            .now = [] { return absl::Now(); }});
+                                            .now = [this] { return Now(); }});
   RETURN_IF_ERROR(sessions_->Attach(texts_.back().get()));
   texts_.push_back(home_->OpenText("tenant_limits"));
   RETURN_IF_ERROR(limits_.Attach(texts_.back().get()));

@@ -46,44 +46,29 @@ absl::StatusOr<IssuedTokens::Tokens> IssuedTokens::Parse(absl::string_view text)
   return tokens;
 }
 
-absl::Status IssuedTokens::Read() {
-  ASSIGN_OR_RETURN(std::string text, text_->Read());
-  if (text == kept_) return absl::OkStatus();
-  ASSIGN_OR_RETURN(tokens_, Parse(text));
-  kept_ = std::move(text);
-  return absl::OkStatus();
-}
-
 absl::Status IssuedTokens::Attach(base::KeptText* text) {
   const MutexLock lock(mutex_);
-  text_ = text;
-  return Read();
+  return tokens_.Attach(text);
 }
 
 absl::StatusOr<bool> IssuedTokens::Refresh() {
   const MutexLock lock(mutex_);
-  if (text_ == nullptr) return false;
-  const std::string before = kept_;
-  RETURN_IF_ERROR(Read());
-  return kept_ != before;
+  return tokens_.Read();
 }
 
 std::optional<IssuedTokens::Token> IssuedTokens::Find(absl::string_view token_sha256) const {
   const MutexLock lock(mutex_);
-  const auto found = tokens_.find(token_sha256);
-  if (found == tokens_.end()) return std::nullopt;
+  const auto found = tokens_.Get().find(token_sha256);
+  if (found == tokens_.Get().end()) return std::nullopt;
   return found->second;
 }
 
 absl::StatusOr<std::optional<absl::Time>> IssuedTokens::Rotate(
     const Rotation& rotation, const std::function<bool(absl::string_view)>& is_in_file) {
-  const MutexLock lock(mutex_);
-  if (text_ == nullptr) return absl::FailedPreconditionError("there is nowhere to keep it");
-  // A further time where another node set something in between.
-  for (int tries = 0;; ++tries) {
-    RETURN_IF_ERROR(Read());
+  std::optional<absl::Time> end;
+  const auto rotate = [&](Tokens& tokens) -> absl::Status {
+    end.reset();
     const absl::Time now = now_();
-    Tokens tokens = tokens_;
     const auto known = tokens.find(rotation.token_sha256);
     const bool is_again = known != tokens.end() && known->second.owner == rotation.owner &&
                           known->second.end == absl::InfiniteFuture();
@@ -91,7 +76,6 @@ absl::StatusOr<std::optional<absl::Time>> IssuedTokens::Rotate(
       return absl::AlreadyExistsError("the token is known already");
     }
     for (const std::string& sha256 : rotation.file_sha256s) tokens.try_emplace(sha256);
-    std::optional<absl::Time> end;
     for (auto& [sha256, token] : tokens) {
       const auto& files = rotation.file_sha256s;
       const bool is_owners = token.owner == rotation.owner ||
@@ -108,14 +92,11 @@ absl::StatusOr<std::optional<absl::Time>> IssuedTokens::Rotate(
     std::erase_if(tokens, [&](const auto& token) {
       return token.second.end <= now && !is_in_file(token.first);
     });
-    std::string text = Format(tokens);
-    const absl::Status kept = text_->Replace(kept_, text);
-    if (absl::IsAborted(kept) && tries < 3) continue;
-    RETURN_IF_ERROR(kept);
-    kept_ = std::move(text);
-    tokens_ = std::move(tokens);
-    return end;
-  }
+    return absl::OkStatus();
+  };
+  const MutexLock lock(mutex_);
+  RETURN_IF_ERROR(tokens_.Change(rotate));
+  return end;
 }
 
 }  // namespace npuc::auth

@@ -12,7 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "compiler_core/base/mutex.h"
-#include "server/base/kept_text.h"
+#include "server/base/kept_state.h"
 
 namespace npuc::auth {
 
@@ -62,13 +62,10 @@ class IssuedTokens {
 
   static std::string Format(const Tokens& tokens);
   static absl::StatusOr<Tokens> Parse(absl::string_view text);
-  absl::Status Read() NPUC_REQUIRES(mutex_);
 
   const std::function<absl::Time()> now_;
   mutable Mutex mutex_;
-  base::KeptText* text_ NPUC_GUARDED_BY(mutex_) = nullptr;
-  std::string kept_ NPUC_GUARDED_BY(mutex_);  // as text_ has it
-  Tokens tokens_ NPUC_GUARDED_BY(mutex_);
+  base::KeptState<Tokens> tokens_ NPUC_GUARDED_BY(mutex_){Format, Parse};
 };
 
 }  // namespace npuc::auth

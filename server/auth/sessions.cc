@@ -17,8 +17,7 @@
 namespace npuc::auth {
 namespace {
 
-constexpr absl::Duration kBetweenReads = absl::Milliseconds(100);
-constexpr int kMaxTries = 3;
+constexpr absl::Duration kBetweenLooks = absl::Milliseconds(100);
 constexpr std::pair<SignIn::Way, const char*> kWays[] = {
     {SignIn::Way::kToken, "token"},
     {SignIn::Way::kCertificate, "certificate"},
@@ -65,41 +64,14 @@ absl::StatusOr<Sessions::Map> Sessions::Parse(absl::string_view text) {
   return sessions;
 }
 
-absl::Status Sessions::Read() {
-  if (text_ == nullptr) return absl::FailedPreconditionError("there is nowhere to keep sessions");
-  ASSIGN_OR_RETURN(std::string text, text_->Read());
-  read_ = options_.now();
-  if (text == kept_) return absl::OkStatus();
-  ASSIGN_OR_RETURN(sessions_, Parse(text));
-  kept_ = std::move(text);
-  return absl::OkStatus();
-}
-
 absl::Status Sessions::Attach(base::KeptText* text) {
   const MutexLock lock(mutex_);
-  text_ = text;
-  return Read();
+  return sessions_.Attach(text);
 }
 
 absl::Status Sessions::Refresh() {
   const MutexLock lock(mutex_);
-  return text_ == nullptr ? absl::OkStatus() : Read();
-}
-
-absl::Status Sessions::Change(const std::function<bool(Map& sessions)>& change) {
-  // A further time where another node changed something in between.
-  for (int tries = 0;; ++tries) {
-    RETURN_IF_ERROR(Read());
-    Map sessions = sessions_;
-    if (!change(sessions)) return absl::OkStatus();
-    std::string text = Format(sessions);
-    const absl::Status kept = text_->Replace(kept_, text);
-    if (absl::IsAborted(kept) && tries < kMaxTries) continue;
-    RETURN_IF_ERROR(kept);
-    kept_ = std::move(text);
-    sessions_ = std::move(sessions);
-    return absl::OkStatus();
-  }
+  return sessions_.Read().status();
 }
 
 bool Sessions::HasEnded(const Session& session) const {
@@ -125,10 +97,10 @@ void Sessions::MakeRoom(const SignIn& sign_in, Map& sessions) const {
 absl::StatusOr<std::string> Sessions::Start(const SignIn& sign_in) {
   std::string name = NewToken();
   const MutexLock lock(mutex_);
-  RETURN_IF_ERROR(Change([&](Map& sessions) {
+  RETURN_IF_ERROR(sessions_.Change([&](Map& sessions) {
     MakeRoom(sign_in, sessions);
     sessions.emplace(Sha256Hex(name), Session{sign_in, options_.now()});
-    return true;
+    return absl::OkStatus();
   }));
   return name;
 }
@@ -136,11 +108,12 @@ absl::StatusOr<std::string> Sessions::Start(const SignIn& sign_in) {
 absl::StatusOr<SignIn> Sessions::Find(absl::string_view name) {
   const std::string sha256 = Sha256Hex(name);
   const MutexLock lock(mutex_);
-  if (!sessions_.contains(sha256) && options_.now() >= read_ + kBetweenReads) {
-    RETURN_IF_ERROR(Read());
+  if (!sessions_.Get().contains(sha256) && options_.now() >= looked_ + kBetweenLooks) {
+    looked_ = options_.now();
+    RETURN_IF_ERROR(sessions_.Read().status());
   }
-  const auto it = sessions_.find(sha256);
-  if (it != sessions_.end() && !HasEnded(it->second)) return it->second.sign_in;
+  const auto it = sessions_.Get().find(sha256);
+  if (it != sessions_.Get().end() && !HasEnded(it->second)) return it->second.sign_in;
   return jobs::ServiceError(absl::StatusCode::kUnauthenticated,
                             "the session has ended; sign in again", {.reason = "SESSION_ENDED"});
 }
@@ -148,7 +121,10 @@ absl::StatusOr<SignIn> Sessions::Find(absl::string_view name) {
 absl::Status Sessions::End(absl::string_view name) {
   const std::string sha256 = Sha256Hex(name);
   const MutexLock lock(mutex_);
-  return Change([&](Map& sessions) { return sessions.erase(sha256) > 0; });
+  return sessions_.Change([&](Map& sessions) {
+    sessions.erase(sha256);
+    return absl::OkStatus();
+  });
 }
 
 }  // namespace npuc::auth

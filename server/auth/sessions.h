@@ -13,7 +13,7 @@
 #include "absl/time/time.h"
 #include "compiler_core/base/mutex.h"
 #include "server/auth/caller.h"
-#include "server/base/kept_text.h"
+#include "server/base/kept_state.h"
 
 namespace npuc::auth {
 
@@ -55,24 +55,19 @@ class Sessions {
     SignIn sign_in;
     absl::Time began;
   };
-  using Map = std::map<std::string, Session, std::less<>>;
+  using Map = std::map<std::string, Session, std::less<>>;  // by the SHA-256 of the name, in hex
 
   static std::string Format(const Map& sessions);
   static absl::StatusOr<Map> Parse(absl::string_view text);
-  absl::Status Read() NPUC_REQUIRES(mutex_);
-  // Does `change` to what the text has, and keeps it. `change` returns false where it has nothing
-  // to do.
-  absl::Status Change(const std::function<bool(Map& sessions)>& change) NPUC_REQUIRES(mutex_);
   bool HasEnded(const Session& session) const;
   // Removes those that have ended, and the oldest until one more has room.
   void MakeRoom(const SignIn& sign_in, Map& sessions) const;
 
   const Options options_;
   Mutex mutex_;
-  base::KeptText* text_ NPUC_GUARDED_BY(mutex_) = nullptr;
-  std::string kept_ NPUC_GUARDED_BY(mutex_);  // as text_ has it
-  absl::Time read_ NPUC_GUARDED_BY(mutex_) = absl::InfinitePast();
-  Map sessions_ NPUC_GUARDED_BY(mutex_);  // by the SHA-256 of the name, in hex
+  // When Find last read the text for a name that is not known here.
+  absl::Time looked_ NPUC_GUARDED_BY(mutex_) = absl::InfinitePast();
+  base::KeptState<Map> sessions_ NPUC_GUARDED_BY(mutex_){Format, Parse};
 };
 
 }  // namespace npuc::auth

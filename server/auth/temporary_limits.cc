@@ -82,72 +82,47 @@ absl::StatusOr<TemporaryLimits::Entries> TemporaryLimits::Parse(absl::string_vie
   return entries;
 }
 
-absl::Status TemporaryLimits::Read() {
-  ASSIGN_OR_RETURN(std::string text, text_->Read());
-  if (text == kept_) return absl::OkStatus();
-  ASSIGN_OR_RETURN(entries_, Parse(text));
-  kept_ = std::move(text);
-  return absl::OkStatus();
-}
-
 absl::Status TemporaryLimits::Attach(base::KeptText* text) {
   const MutexLock lock(mutex_);
-  text_ = text;
-  return Read();
-}
-
-absl::Status TemporaryLimits::Keep(Entries entries) {
-  std::string text = Format(entries);
-  if (text != kept_) RETURN_IF_ERROR(text_->Replace(kept_, text));
-  kept_ = std::move(text);
-  entries_ = std::move(entries);
-  return absl::OkStatus();
+  return entries_.Attach(text);
 }
 
 absl::StatusOr<bool> TemporaryLimits::Refresh() {
-  const MutexLock lock(mutex_);
-  if (text_ == nullptr) return false;
-  const std::string before = kept_;
-  RETURN_IF_ERROR(Read());
-  Entries entries = entries_;
   const absl::Time now = now_();
-  std::erase_if(entries, [now](const auto& entry) { return entry.second.end <= now; });
-  if (entries.size() < entries_.size()) {
-    const absl::Status kept = Keep(std::move(entries));
-    // Another node did the same, or more; the next look sees it.
-    if (!kept.ok() && !absl::IsAborted(kept)) return kept;
-  }
-  return kept_ != before;
+  const auto has_ended = [now](const auto& entry) { return entry.second.end <= now; };
+  const MutexLock lock(mutex_);
+  ASSIGN_OR_RETURN(const bool is_new, entries_.Read());
+  const Entries& entries = entries_.Get();
+  if (std::none_of(entries.begin(), entries.end(), has_ended)) return is_new;
+  const absl::Status kept = entries_.Change([&](Entries& changed) {
+    std::erase_if(changed, has_ended);
+    return absl::OkStatus();
+  });
+  // Another node does the same, or more; the next look sees it.
+  if (!kept.ok() && !absl::IsAborted(kept)) return kept;
+  return true;
 }
 
 absl::Status TemporaryLimits::Set(const std::string& tenant, Entry entry) {
   entry.by = Printable(entry.by, kMaxShownBytes);
   entry.reason = Printable(entry.reason, kMaxShownBytes);
   const MutexLock lock(mutex_);
-  if (text_ == nullptr) return absl::FailedPreconditionError("there is nowhere to keep it");
-  absl::Status kept;
-  // A further time where another node set something in between.
-  for (int tries = 0; tries < 3; ++tries) {
-    RETURN_IF_ERROR(Read());
-    Entries entries = entries_;
+  return entries_.Change([&](Entries& entries) -> absl::Status {
     entries.erase(tenant);
-    if (entry.sets_any()) {
-      if (entries.size() >= kMaxEntries) {
-        return absl::ResourceExhaustedError(absl::StrCat(
-            "limits of ", entries.size(), " tenants are set for a time, the most allowed"));
-      }
-      entries[tenant] = entry;
+    if (!entry.sets_any()) return absl::OkStatus();
+    if (entries.size() >= kMaxEntries) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "limits of ", entries.size(), " tenants are set for a time, the most allowed"));
     }
-    kept = Keep(std::move(entries));
-    if (!absl::IsAborted(kept)) break;
-  }
-  return kept;
+    entries[tenant] = entry;
+    return absl::OkStatus();
+  });
 }
 
 std::optional<TemporaryLimits::Entry> TemporaryLimits::Find(absl::string_view tenant) const {
   const MutexLock lock(mutex_);
-  const auto found = entries_.find(tenant);
-  if (found == entries_.end() || found->second.end <= now_()) return std::nullopt;
+  const auto found = entries_.Get().find(tenant);
+  if (found == entries_.Get().end() || found->second.end <= now_()) return std::nullopt;
   return found->second;
 }
 

@@ -12,7 +12,7 @@
 #include "absl/time/time.h"
 #include "compiler_core/base/mutex.h"
 #include "server/auth/tenants.h"
-#include "server/base/kept_text.h"
+#include "server/base/kept_state.h"
 
 namespace npuc::auth {
 
@@ -53,14 +53,10 @@ class TemporaryLimits {
 
   static std::string Format(const Entries& entries);
   static absl::StatusOr<Entries> Parse(absl::string_view text);
-  absl::Status Read() NPUC_REQUIRES(mutex_);
-  absl::Status Keep(Entries entries) NPUC_REQUIRES(mutex_);
 
   const std::function<absl::Time()> now_;
   mutable Mutex mutex_;
-  base::KeptText* text_ NPUC_GUARDED_BY(mutex_) = nullptr;
-  std::string kept_ NPUC_GUARDED_BY(mutex_);  // as text_ has it
-  Entries entries_ NPUC_GUARDED_BY(mutex_);
+  base::KeptState<Entries> entries_ NPUC_GUARDED_BY(mutex_){Format, Parse};
 };
 
 }  // namespace npuc::auth

@@ -21,7 +21,7 @@ std::string Format(const OperatorSwitch::State& state) {
   return absl::StrCat(absl::ToUnixMicros(state.since), "\n", state.by, "\n", state.reason, "\n");
 }
 
-absl::StatusOr<OperatorSwitch::State> Parse(const std::string& name, const std::string& text) {
+absl::StatusOr<OperatorSwitch::State> Parse(const std::string& name, absl::string_view text) {
   if (text.empty()) return OperatorSwitch::State();
   const std::vector<std::string> lines = absl::StrSplit(text, '\n');
   int64_t micros = 0;
@@ -35,48 +35,45 @@ absl::StatusOr<OperatorSwitch::State> Parse(const std::string& name, const std::
 
 }  // namespace
 
+OperatorSwitch::OperatorSwitch(const std::string& name, std::function<void(bool on)> apply)
+    : apply_(std::move(apply)),
+      state_(Format, [name](absl::string_view text) { return Parse(name, text); }) {}
+
 absl::StatusOr<std::unique_ptr<OperatorSwitch>> OperatorSwitch::Open(
-    std::string name, base::KeptText* text, std::function<void(bool on)> apply) {
-  auto made =
-      std::unique_ptr<OperatorSwitch>(new OperatorSwitch(std::move(name), text, std::move(apply)));
-  RETURN_IF_ERROR(made->Refresh().status());
+    const std::string& name, base::KeptText* text, std::function<void(bool on)> apply) {
+  auto made = std::unique_ptr<OperatorSwitch>(new OperatorSwitch(name, std::move(apply)));
+  {
+    const MutexLock lock(made->mutex_);
+    RETURN_IF_ERROR(made->state_.Attach(text));
+  }
   made->apply_(made->Get().on);
   return made;
 }
 
 absl::StatusOr<bool> OperatorSwitch::Refresh() {
   const MutexLock lock(mutex_);
-  ASSIGN_OR_RETURN(std::string text, text_.Read());
-  if (text == kept_) return false;
-  ASSIGN_OR_RETURN(State state, Parse(name_, text));
-  kept_ = std::move(text);
-  apply_(state.on);
-  state_ = std::move(state);
-  return true;
+  ASSIGN_OR_RETURN(const bool is_new, state_.Read());
+  if (is_new) apply_(state_.Get().on);
+  return is_new;
 }
 
 absl::Status OperatorSwitch::Set(State state) {
   state.reason = Printable(state.reason, kMaxShownBytes);
   state.by = Printable(state.by, kMaxShownBytes);
   if (!state.on) state = State();
-  const std::string text = Format(state);
   const MutexLock lock(mutex_);
-  absl::Status kept = text_.Replace(kept_, text);
-  if (absl::IsAborted(kept)) {
-    // Another node's word came between; the last one holds.
-    ASSIGN_OR_RETURN(kept_, text_.Read());
-    kept = text_.Replace(kept_, text);
-  }
-  RETURN_IF_ERROR(kept);
-  kept_ = text;
+  // Where another node's word came between, the last one holds.
+  RETURN_IF_ERROR(state_.Change([&](State& kept) {
+    kept = state;
+    return absl::OkStatus();
+  }));
   apply_(state.on);
-  state_ = std::move(state);
   return absl::OkStatus();
 }
 
 OperatorSwitch::State OperatorSwitch::Get() {
   const MutexLock lock(mutex_);
-  return state_;
+  return state_.Get();
 }
 
 }  // namespace npuc::executor

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "compiler_core/base/mutex.h"
-#include "server/base/kept_text.h"
+#include "server/base/kept_state.h"
 
 namespace npuc::executor {
 
@@ -26,7 +26,7 @@ class OperatorSwitch {
 
   // Reads the text, which must outlive it, and calls `apply` with what it says. `apply` is called
   // with each change later on. `name`: in the error of a damaged text.
-  static absl::StatusOr<std::unique_ptr<OperatorSwitch>> Open(std::string name,
+  static absl::StatusOr<std::unique_ptr<OperatorSwitch>> Open(const std::string& name,
                                                               base::KeptText* text,
                                                               std::function<void(bool on)> apply);
 
@@ -37,15 +37,11 @@ class OperatorSwitch {
   absl::StatusOr<bool> Refresh();
 
  private:
-  OperatorSwitch(std::string name, base::KeptText* text, std::function<void(bool on)> apply)
-      : name_(std::move(name)), text_(*text), apply_(std::move(apply)) {}
+  OperatorSwitch(const std::string& name, std::function<void(bool on)> apply);
 
-  const std::string name_;
-  base::KeptText& text_;
   const std::function<void(bool on)> apply_;
   Mutex mutex_;
-  std::string kept_ NPUC_GUARDED_BY(mutex_);  // as text_ has it
-  State state_ NPUC_GUARDED_BY(mutex_);
+  base::KeptState<State> state_ NPUC_GUARDED_BY(mutex_);
 };
 
 }  // namespace npuc::executor
