@@ -43,13 +43,12 @@ std::string CordonText(const v1::CordonState& state) {
                       Printable(state.reason(), 2000));
 }
 
-// The one tenant that --tenant names; sets `exit` where it names none or several.
-std::string TenantOf(const Options& options, Console& console, std::optional<ExitCode>& exit) {
+// The one tenant that --tenant names; nullopt, and it says so, where it names none or several.
+std::optional<std::string> TenantOf(const Options& options, Console& console) {
   if (options.filter.tenants_size() == 1) return options.filter.tenants(0);
   console.Err(Console::Tone::kBad, absl::StrCat("npuc-remote: admin ", options.admin_action,
                                                 " wants one --tenant NAME"));
-  exit = kWrongUsage;
-  return "";
+  return std::nullopt;
 }
 
 google::protobuf::Duration ToProto(absl::Duration span) {
@@ -130,11 +129,22 @@ void PrintTenants(const std::vector<v1::TenantState>& tenants, Console& console)
   }
 }
 
+ExitCode ShowTenant(const absl::StatusOr<v1::TenantState>& tenant, const Options& options,
+                    Console& console) {
+  if (!tenant.ok()) return console.Fail(tenant.status(), options.json);
+  if (options.json) {
+    console.Out(TenantJson(*tenant));
+  } else {
+    PrintTenants({*tenant}, console);
+  }
+  return kDone;
+}
+
 ExitCode SetLimits(client::Client& client, const Options& options, Console& console) {
-  std::optional<ExitCode> exit;
+  const std::optional<std::string> name = TenantOf(options, console);
+  if (!name.has_value()) return kWrongUsage;
   v1::SetTenantLimitsRequest request;
-  request.set_tenant(TenantOf(options, console, exit));
-  if (exit.has_value()) return *exit;
+  request.set_tenant(*name);
   request.set_reason(options.reason);
   if (options.admin_action == "limit") {
     if (options.limits.ByteSizeLong() == 0 || !options.span.has_value()) {
@@ -145,21 +155,14 @@ ExitCode SetLimits(client::Client& client, const Options& options, Console& cons
     *request.mutable_limits() = options.limits;
     *request.mutable_duration() = ToProto(*options.span);
   }
-  const auto tenant = client.SetTenantLimits(request);
-  if (!tenant.ok()) return console.Fail(tenant.status(), options.json);
-  if (options.json) {
-    console.Out(TenantJson(*tenant));
-  } else {
-    PrintTenants({*tenant}, console);
-  }
-  return kDone;
+  return ShowTenant(client.SetTenantLimits(request), options, console);
 }
 
 ExitCode RotateToken(client::Client& client, const Options& options, Console& console) {
-  std::optional<ExitCode> exit;
+  const std::optional<std::string> name = TenantOf(options, console);
+  if (!name.has_value()) return kWrongUsage;
   v1::RotateTokenRequest request;
-  request.set_tenant(TenantOf(options, console, exit));
-  if (exit.has_value()) return *exit;
+  request.set_tenant(*name);
   request.set_identity(options.identity);
   if (options.grace.has_value()) *request.mutable_grace() = ToProto(*options.grace);
   const absl::StatusOr<std::string> token = client::NewToken();
@@ -202,9 +205,9 @@ ExitCode RotateToken(client::Client& client, const Options& options, Console& co
 ExitCode DropUploads(client::Client& client, const Options& options, Console& console) {
   v1::DropUploadsRequest request;
   if (options.filter.tenants_size() > 0 || !options.all) {
-    std::optional<ExitCode> exit;
-    request.set_tenant(TenantOf(options, console, exit));
-    if (exit.has_value()) return *exit;
+    const std::optional<std::string> name = TenantOf(options, console);
+    if (!name.has_value()) return kWrongUsage;
+    request.set_tenant(*name);
   }
   if (options.span.has_value()) *request.mutable_idle() = ToProto(*options.span);
   request.set_reason(options.reason);
@@ -310,14 +313,7 @@ ExitCode RunAdmin(client::Client& client, const Options& options, Console& conso
 }
 
 ExitCode RunQuota(client::Client& client, const Options& options, Console& console) {
-  const absl::StatusOr<v1::TenantState> tenant = client.GetQuota();
-  if (!tenant.ok()) return console.Fail(tenant.status(), options.json);
-  if (options.json) {
-    console.Out(TenantJson(*tenant));
-  } else {
-    PrintTenants({*tenant}, console);
-  }
-  return kDone;
+  return ShowTenant(client.GetQuota(), options, console);
 }
 
 ExitCode RunUsage(client::Client& client, const Options& options, Console& console) {

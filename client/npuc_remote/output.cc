@@ -70,6 +70,22 @@ Json ReadinessJson(const v1::GetServerInfoResponse& info) {
   return {{"ready", IsReady(info)}, {"conditions", std::move(conditions)}};
 }
 
+// Message: TenantState or TenantLimits; limits have the same names in both. A limit that is not set
+// is null.
+template <typename Message>
+void AddLimits(const Message& of, Json& json) {
+  const auto add = [&json](const char* name, bool is_set, int64_t value) {
+    json[name] = is_set ? Json(value) : Json(nullptr);
+  };
+  add("max_queued_jobs", of.has_max_queued_jobs(), of.max_queued_jobs());
+  add("max_running_jobs", of.has_max_running_jobs(), of.max_running_jobs());
+  add("max_job_bytes", of.has_max_job_bytes(), of.max_job_bytes());
+  add("max_stored_bytes", of.has_max_stored_bytes(), of.max_stored_bytes());
+  add("max_result_bytes", of.has_max_result_bytes(), of.max_result_bytes());
+  add("max_upload_rate", of.has_max_upload_rate(), of.max_upload_rate());
+  add("max_call_rate", of.has_max_call_rate(), of.max_call_rate());
+}
+
 void AddPlaceFields(const v1::QueuePosition& place, Json& json) {
   json["wait_reason"] = WaitReasonName(place.wait_reason());
   if (place.has_estimated_start_time()) {
@@ -399,39 +415,24 @@ std::string RequeueJson(const v1::RequeueJobsResponse& answer) {
 }
 
 std::string TenantJson(const v1::TenantState& tenant) {
-  const auto limit = [](bool is_set, int64_t value) {
-    return is_set ? Json(value) : Json(nullptr);
-  };
   Json temporary = nullptr;
   if (tenant.has_temporary()) {
     const v1::TenantLimits& set = tenant.temporary().limits();
     temporary = {{"end_time", TimeJson(tenant.temporary().end_time())},
                  {"by", tenant.temporary().by()},
                  {"reason", tenant.temporary().reason()},
-                 {"weight", limit(set.has_weight(), set.weight())},
-                 {"max_queued_jobs", limit(set.has_max_queued_jobs(), set.max_queued_jobs())},
-                 {"max_running_jobs", limit(set.has_max_running_jobs(), set.max_running_jobs())},
-                 {"max_job_bytes", limit(set.has_max_job_bytes(), set.max_job_bytes())},
-                 {"max_stored_bytes", limit(set.has_max_stored_bytes(), set.max_stored_bytes())},
-                 {"max_result_bytes", limit(set.has_max_result_bytes(), set.max_result_bytes())},
-                 {"max_upload_rate", limit(set.has_max_upload_rate(), set.max_upload_rate())},
-                 {"max_call_rate", limit(set.has_max_call_rate(), set.max_call_rate())}};
+                 {"weight", set.has_weight() ? Json(set.weight()) : Json(nullptr)}};
+    AddLimits(set, temporary);
   }
-  return Dump(
-      {{"tenant", tenant.name()},
-       {"stored_bytes", tenant.stored_bytes()},
-       {"open_uploads", tenant.open_uploads()},
-       {"temporary", temporary},
-       {"weight", tenant.weight()},
-       {"queued_jobs", tenant.queued_jobs()},
-       {"running_jobs", tenant.running_jobs()},
-       {"max_queued_jobs", limit(tenant.has_max_queued_jobs(), tenant.max_queued_jobs())},
-       {"max_running_jobs", limit(tenant.has_max_running_jobs(), tenant.max_running_jobs())},
-       {"max_job_bytes", limit(tenant.has_max_job_bytes(), tenant.max_job_bytes())},
-       {"max_stored_bytes", limit(tenant.has_max_stored_bytes(), tenant.max_stored_bytes())},
-       {"max_result_bytes", limit(tenant.has_max_result_bytes(), tenant.max_result_bytes())},
-       {"max_upload_rate", limit(tenant.has_max_upload_rate(), tenant.max_upload_rate())},
-       {"max_call_rate", limit(tenant.has_max_call_rate(), tenant.max_call_rate())}});
+  Json json = {{"tenant", tenant.name()},
+               {"stored_bytes", tenant.stored_bytes()},
+               {"open_uploads", tenant.open_uploads()},
+               {"temporary", temporary},
+               {"weight", tenant.weight()},
+               {"queued_jobs", tenant.queued_jobs()},
+               {"running_jobs", tenant.running_jobs()}};
+  AddLimits(tenant, json);
+  return Dump(json);
 }
 
 std::string ConnectionJson(const v1::Connection& connection, const std::string& node) {

@@ -21,11 +21,10 @@ namespace {
 constexpr absl::Duration kMinLimitsTime = absl::Seconds(1);
 constexpr absl::Duration kMaxTime = absl::Hours(24 * 90);
 constexpr absl::Duration kDefaultGrace = absl::Hours(24);
-constexpr size_t kMaxTenantNameBytes = 63;
 
-void LimitsToProto(const auth::TemporaryLimits::Entry& entry, v1::TenantLimits* out) {
-  const auth::TenantQuota& quota = entry.quota;
-  if (entry.weight.has_value()) out->set_weight(*entry.weight);
+// Message: TenantState or TenantLimits; limits have the same names in both.
+template <typename Message>
+void QuotaToProto(const auth::TenantQuota& quota, Message* out) {
   if (quota.queued_jobs.has_value()) out->set_max_queued_jobs(*quota.queued_jobs);
   if (quota.running_jobs.has_value()) out->set_max_running_jobs(*quota.running_jobs);
   if (quota.job_bytes.has_value()) out->set_max_job_bytes(*quota.job_bytes);
@@ -43,20 +42,15 @@ void TenantToProto(const ApiDependencies& deps, const AdminControls::TenantNow& 
   out->set_running_jobs(now.running);
   out->set_stored_bytes(now.stored_bytes);
   out->set_open_uploads(now.open_uploads);
-  const auth::TenantQuota& quota = now.tenant.quota;
-  if (quota.queued_jobs.has_value()) out->set_max_queued_jobs(*quota.queued_jobs);
-  if (quota.running_jobs.has_value()) out->set_max_running_jobs(*quota.running_jobs);
-  if (quota.job_bytes.has_value()) out->set_max_job_bytes(*quota.job_bytes);
-  if (quota.stored_bytes.has_value()) out->set_max_stored_bytes(*quota.stored_bytes);
-  if (quota.result_bytes.has_value()) out->set_max_result_bytes(*quota.result_bytes);
-  if (quota.upload_rate.has_value()) out->set_max_upload_rate(*quota.upload_rate);
-  if (quota.call_rate.has_value()) out->set_max_call_rate(*quota.call_rate);
+  QuotaToProto(now.tenant.quota, out);
   const auto entry = deps.admin->limits->Find(now.tenant.name);
   if (!entry.has_value()) return;
-  LimitsToProto(*entry, out->mutable_temporary()->mutable_limits());
-  api::ToProto(entry->end, out->mutable_temporary()->mutable_end_time());
-  out->mutable_temporary()->set_by(entry->by);
-  out->mutable_temporary()->set_reason(entry->reason);
+  v1::TemporaryLimits* const temporary = out->mutable_temporary();
+  if (entry->weight.has_value()) temporary->mutable_limits()->set_weight(*entry->weight);
+  QuotaToProto(entry->quota, temporary->mutable_limits());
+  api::ToProto(entry->end, temporary->mutable_end_time());
+  temporary->set_by(entry->by);
+  temporary->set_reason(entry->reason);
 }
 
 absl::Status ListTenants(const ApiDependencies& deps, const auth::Caller& caller,
@@ -210,7 +204,7 @@ absl::Status RotateToken(const ApiDependencies& deps, const auth::Caller& caller
 }  // namespace
 
 void CheckTenantName(absl::string_view tenant, jobs::FieldChecker& check) {
-  if (cache::IsValidScope(tenant) && tenant.size() <= kMaxTenantNameBytes) return;
+  if (cache::IsValidScope(tenant) && tenant.size() <= auth::kMaxTenantNameChars) return;
   check.Add("tenant", absl::StrCat("'", Printable(tenant, 80), "' is no name of a tenant"));
 }
 

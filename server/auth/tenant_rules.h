@@ -21,8 +21,8 @@ struct TenantRulesOptions {
 };
 
 // Shares and limits of each tenant, by the tenants file as it is now and what an operator set for
-// a time. A tenant that the
-// file does not know (the one without a file, the daemon's own) has the defaults. Thread-safe.
+// a time. A tenant that the file does not know (the one without a file, the daemon's own) has the
+// defaults. Thread-safe.
 class TenantRules {
  public:
   static constexpr uint64_t kNoLimit = std::numeric_limits<uint64_t>::max();

@@ -33,6 +33,8 @@ struct TenantQuota {
 
 // Lower, and a client's patience would end before a chunk of the largest size is let in.
 inline constexpr int64_t kMinUploadRate = 64 << 10;
+// The longest name of a tenant or of an identity.
+inline constexpr size_t kMaxTenantNameChars = 63;
 // The most that weights, numbers and sizes may be.
 inline constexpr int32_t kMaxTenantWeight = 1000;
 inline constexpr int64_t kMaxTenantCount = 100'000'000;

@@ -23,7 +23,6 @@ constexpr absl::string_view kQuotaKeys[] = {"queued_jobs",  "running_jobs", "job
 constexpr absl::string_view kIdentityKeys[] = {"token_sha256", "certificate", "rights", "expires"};
 constexpr absl::string_view kRightWords[] = {"submit", "read", "cancel", "admin"};
 
-constexpr size_t kMaxNameChars = 63;
 constexpr size_t kMaxCertificateNameChars = 1024;
 
 // "64MiB", "10GiB", "4096".
@@ -229,7 +228,7 @@ bool TenantsReader::CheckMapping(const Mapping& mapping,
 bool TenantsReader::CheckName(const ConfigNode& key, absl::string_view what) {
   const absl::string_view name = key.text;
   const bool good =
-      key.kind == Kind::kScalar && !name.empty() && name.size() <= kMaxNameChars &&
+      key.kind == Kind::kScalar && !name.empty() && name.size() <= kMaxTenantNameChars &&
       absl::ascii_islower(name[0]) && std::all_of(name.begin(), name.end(), [](char c) {
         return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '-' || c == '_';
       });
