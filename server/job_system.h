@@ -35,8 +35,7 @@ namespace npuc::daemon {
 inline constexpr absl::Duration kDefaultTimeout = absl::Hours(1);
 
 // Everything between a request and its stored result; the fronts bring requests, the dispatcher
-// runs what waits. `context`, `home`, `fleet`, `stores`
-// and `usage` must outlive it.
+// runs what waits. `context`, `home`, `fleet`, `stores` and `usage` must outlive it.
 struct JobSystem {
   // model_info_time_seconds: SOURCE_DATE_EPOCH, where it is set.
   JobSystem(const DaemonContext& context, JobHome& home, WorkerFleet& fleet, const Stores& stores,

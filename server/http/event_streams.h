@@ -38,12 +38,12 @@ struct WatchFrom {
 class EventStreams;
 
 // A watch of one job or of several as text/event-stream.
-// Of one: each kept event has its number as the id; a client that comes back with Last-Event-ID
-// misses and repeats nothing. The last event is "end" (the job has ended) or "error" (a
-// google.rpc.Status).
-// Of several: data are {"jobId", "event"}, of "end" {"jobId"}, of "error" {"jobId", "status"}, or
-// {"status"} of the stream. The stream ends after the last job's end; a client that comes back says
-// from where for each job.
+// A watch of one job: each kept event has its number as the id. A client that comes back with
+// Last-Event-ID misses and repeats nothing. The last event is "end" (the job has ended) or "error"
+// (a google.rpc.Status).
+// A watch of several: the data of an event are {"jobId", "event"}, those of "end" {"jobId"}, those
+// of "error" {"jobId", "status"}, or {"status"} where the whole stream fails. The stream ends after
+// the last job's end. A client that comes back gives the first event that it wants of each job.
 class EventStream : public HttpStream {
  public:
   // Takes itself off the count.

@@ -3,11 +3,11 @@
 
 namespace npuc::pg {
 
-extern const char kTablesSql[];   // tables.sql
-extern const char kTables2Sql[];  // tables_2.sql
-extern const char kTables3Sql[];  // tables_3.sql
-extern const char kTables4Sql[];
-extern const char kTables5Sql[];    // tables_4.sql
+extern const char kTablesSql[];     // tables.sql
+extern const char kTables2Sql[];    // tables_2.sql
+extern const char kTables3Sql[];    // tables_3.sql
+extern const char kTables4Sql[];    // tables_4.sql
+extern const char kTables5Sql[];    // tables_5.sql
 extern const char kFunctionsSql[];  // functions.sql
 
 }  // namespace npuc::pg

@@ -1,4 +1,5 @@
-// The frame around the pages: which one the address names, its refresh, health, and who is signed in.
+// The frame around the pages. It shows the page that the address names, refreshes it, and shows health and
+// the identity that is signed in.
 import "../report/views.css";
 import "./style.css";
 import { admin } from "./admin";
@@ -46,7 +47,7 @@ async function showWho() {
     " ", out].filter((one) => one !== null));
 }
 
-/** The page as the one sees it who is signed in now; the address stays. */
+/** Shows the page anew for the identity that is signed in now; the address stays. */
 async function start() {
   await showWho();
   void look();

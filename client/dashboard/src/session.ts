@@ -1,5 +1,5 @@
-// Who is signed in, in all tabs of this browser at once: the session is a cookie that no script can
-// read, so that it is asked of the server, and tabs tell each other when it may have changed.
+// The identity that is signed in, which all tabs of this browser share. The session is a cookie that
+// no script can read. So the page asks the server, and tabs tell each other when it may have changed.
 import { endSession, getCaller, startSession, type Caller } from "./api";
 
 const tabs = new BroadcastChannel("npuc-session");
