@@ -1,14 +1,19 @@
 """The Debian packages in a system of their own: installed, used, upgraded and purged.
 
-    run_e2e.py packages
+    run_e2e.py packages [--bare [--mirror URL]]
 
 cpack makes npucd, npuc and python3-npuc from the programs of this build. The system is this one's
 files below an overlay, which takes every change and goes with the suite; needs root, and a kernel
 that mounts overlays. In it: install; the config checked and the daemon started by it as its user;
 the sample compiled by one command; an upgrade keeps an edited config, and the job of before keeps
 its artifacts; a removal keeps data; a purge leaves nothing.
+
+With --bare the system is Debian's smallest, which debootstrap fetches from the mirror, and apt
+brings all that the packages depend on: a dependency that a package does not state is seen. Needs
+the network.
 """
 
+import argparse
 import contextlib
 import glob
 import hashlib
@@ -23,6 +28,7 @@ import harness
 
 BUILD = os.path.dirname(harness.BIN)
 VERSIONS = ("0.1.0", "0.1.1")
+PATH = "PATH=/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def packages(folder, version):
@@ -49,11 +55,12 @@ def bind(root):
 
 
 class System:
-    """A chroot on an overlay of this system."""
+    """A chroot on an overlay of `lower`: this system, or a bare one."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, lower):
         self.root = os.path.join(folder, "root")
         self._folder = folder
+        self._lower = lower
 
     def __enter__(self):
         for name in ("upper", "work", "root"):
@@ -62,7 +69,7 @@ class System:
                            (("upperdir", "upper"), ("workdir", "work")))
         # An overlay cannot lie on an overlay's own folders, so its changes are in memory.
         mounted = subprocess.run(["mount", "-t", "overlay", "overlay", "-o",
-                                  f"lowerdir=/,{options}", self.root], check=False,
+                                  f"lowerdir={self._lower},{options}", self.root], check=False,
                                  capture_output=True)
         if mounted.returncode:
             print(f"skipped: no overlay can be mounted: {mounted.stderr.decode().strip()}")
@@ -75,14 +82,23 @@ class System:
             subprocess.run(["umount", "-R", "-l", os.path.join(self.root, name)], check=False)
 
     def run(self, *command, expect=0):
-        return harness.run("chroot", self.root, *command, expect=expect, timeout=300,
-                           env={"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C",
-                                "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"})
+        # Without the variables of this test, which name the programs of the build.
+        return harness.run("chroot", self.root, "env", "-i", "DEBIAN_FRONTEND=noninteractive",
+                           "LC_ALL=C", PATH, *command, expect=expect, timeout=600)
+
+    def install(self, paths):
+        """The packages; on a bare system with all that they depend on."""
+        inside = self.take(paths)
+        if self._lower == "/":
+            self.run("dpkg", "-i", *inside)
+            return
+        shutil.copy("/etc/resolv.conf", self.path("/etc/resolv.conf"))
+        self.run("apt-get", "update")
+        self.run("apt-get", "install", "-y", "--no-install-recommends", *inside)
 
     def start(self, *command):
-        return subprocess.Popen(["chroot", self.root, *command], stdout=subprocess.DEVNULL,
-                                stderr=subprocess.DEVNULL,
-                                env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"})
+        return subprocess.Popen(["chroot", self.root, "env", "-i", PATH, *command],
+                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def take(self, paths):
         """Copies files in; returns their paths inside."""
@@ -192,7 +208,7 @@ def served(system):
 
 
 def lifecycle(system, old, new):
-    system.run("dpkg", "-i", *system.take(old))
+    system.install(old)
     harness.check("install ok installed" in system.run(
         "dpkg-query", "-W", "-f", "${Status}", "npucd").stdout, "npucd is not installed")
     installed(system)
@@ -218,11 +234,29 @@ def lifecycle(system, old, new):
     harness.check(system.run("id", "npuc", expect=None).returncode != 0, "a purge left the user")
 
 
-def main(_):
+def bare_system(folder, mirror):
+    """The folder of a new bare system of this system's release; "/" where none is asked for."""
+    if mirror is None:
+        return "/"
+    if shutil.which("debootstrap") is None:
+        print("skipped: needs debootstrap")
+        sys.exit(harness.SKIPPED)
+    release = harness.run("bash", "-c", ". /etc/os-release; echo $VERSION_CODENAME").stdout.strip()
+    lower = os.path.join(folder, "bare")
+    harness.run("debootstrap", "--variant=minbase", release, lower, mirror, timeout=1200)
+    return lower
+
+
+def main(arguments):
+    parser = argparse.ArgumentParser(prog="run_e2e.py packages")
+    parser.add_argument("--bare", action="store_true", help="in Debian's smallest system")
+    parser.add_argument("--mirror", default="http://deb.debian.org/debian")
+    options = parser.parse_args(arguments)
     if os.geteuid() != 0 or shutil.which("cpack") is None:
         print("skipped: needs root and cpack")
         sys.exit(harness.SKIPPED)
     with harness.scratch() as folder:
+        lower = bare_system(folder, options.mirror if options.bare else None)
         os.mkdir(os.path.join(folder, "system"))
         old, new = (packages(folder, version) for version in VERSIONS)
         sizes = ", ".join(f"{os.path.basename(p)} {os.path.getsize(p) / 1e6:.1f} MB" for p in old)
@@ -231,8 +265,9 @@ def main(_):
         system_folder = os.path.join(folder, "system")
         subprocess.run(["mount", "-t", "tmpfs", "tmpfs", system_folder], check=True)
         try:
-            with System(system_folder) as system:
+            with System(system_folder, lower) as system:
                 lifecycle(system, old, new)
-            harness.figure("packages: installed, used, upgraded, removed and purged")
+            where = "in a bare system" if options.bare else "on this system"
+            harness.figure(f"packages: installed, used, upgraded, removed and purged {where}")
         finally:
             subprocess.run(["umount", "-R", "-l", system_folder], check=False)
