@@ -84,7 +84,7 @@ void PrintJson(bool ok, const std::vector<ArtifactFiles::Written>& written,
 }
 
 int Refuse(const CompileCommand& command, const Diagnostics& diagnostics) {
-  PrintDiagnostics(diagnostics);
+  PrintDiagnostics(diagnostics, command.log_level);
   if (command.json) PrintJson(false, {}, diagnostics);
   return kRefused;
 }
@@ -308,7 +308,7 @@ int RunCompileCommand(const CompileCommand& command) {
   if (done.ok()) done = DumpAddresses(command, *written);
   if (done.ok()) done = DoTask(command, task, request, *written, diagnostics);
   if (!done.ok()) return Finish(done, diagnostics);
-  PrintDiagnostics(diagnostics);
+  PrintDiagnostics(diagnostics, command.log_level);
   PrintListings(command, result->listings);
   if (command.json) {
     PrintJson(true, *written, diagnostics,

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "compiler_core/base/diagnostic.h"
+
 namespace npuc {
 
 constexpr int kMaxCompileThreads = 64;
@@ -25,6 +27,7 @@ struct CompileCommand {
   bool save_histograms = false;  // -s: pictures in folder npu_jpgs beside the artifacts
   bool quantize = false;         // -q
   bool json = false;
+  Severity log_level = Severity::kNote;  // the least that is printed; --json has all
   int threads = 0;  // at once, at most kMaxCompileThreads; 0: as many as there are processors
   int64_t timestamp_seconds = 0;  // for model_info
   // Ends the process where all is done, so that nothing is taken apart that the system takes back

@@ -8,9 +8,11 @@
 
 namespace npuc {
 
-void PrintDiagnostics(const Diagnostics& diagnostics) {
+void PrintDiagnostics(const Diagnostics& diagnostics, Severity least) {
   std::vector<DiagnosticText> texts;
-  for (const Diagnostic& diagnostic : diagnostics.list()) texts.push_back(TextOf(diagnostic));
+  for (const Diagnostic& diagnostic : diagnostics.list()) {
+    if (diagnostic.severity() >= least) texts.push_back(TextOf(diagnostic));
+  }
   for (const DiagnosticLine& line : DiagnosticLines(texts)) {
     std::fprintf(stderr, "%s\n", line.text.c_str());
   }

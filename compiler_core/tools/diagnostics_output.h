@@ -11,9 +11,9 @@ namespace npuc {
 // The exit code of a wrong command line.
 inline constexpr int kWrongUsage = 2;
 
-// Prints the diagnostics to standard error, one a line, alike notes and warnings together
-// (DiagnosticLines), and how many errors there were.
-void PrintDiagnostics(const Diagnostics& diagnostics);
+// Prints the diagnostics of at least this severity to standard error, one a line, alike notes and
+// warnings together (DiagnosticLines), and how many errors there were.
+void PrintDiagnostics(const Diagnostics& diagnostics, Severity least = Severity::kNote);
 
 // One line; what is no UTF-8 as U+FFFD.
 std::string DumpJson(const nlohmann::ordered_json& json);

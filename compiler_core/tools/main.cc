@@ -75,6 +75,17 @@ void DeclareCompile(CLI::App& app, Options& options) {
                  "Folder for the artifacts (default: that of OUTPUT_FILE)")
       ->type_name("DIR");
   app.add_flag("-v,--verbose", options.compile.list_ops, "List the operators of the NPU model");
+  app.add_option_function<std::string>(
+         "--log-level",
+         [&options](const std::string& word) {
+           options.compile.log_level = word == "error"     ? Severity::kError
+                                       : word == "warning" ? Severity::kWarning
+                                                           : Severity::kNote;
+         },
+         "Print messages of this level and above: note (default), warning or error; --json and "
+         "compile.log hold all")
+      ->type_name("LEVEL")
+      ->check(CLI::IsMember({"note", "warning", "error"}));
   app.add_flag("-m,--meminfo", options.compile.list_memory, "List the memory of each operator");
   app.add_flag("-w,--weights", options.compile.list_weights, "List the weights' compression");
   app.add_option("--dump_addr_cfg", options.compile.dump_addresses,

@@ -2,7 +2,8 @@
 
 Of every command that `npuc --help` names: a surplus argument is wrong usage (exit 2, and nothing is
 written); every option of a compile is one of the command's own or wrong usage, before the command's
-name and behind it; -o is the folder of what is written, which is made.
+name and behind it; -o is the folder of what is written, which is made. --log-level says
+which messages of a compile are printed.
 """
 
 import os
@@ -113,6 +114,28 @@ def check_command(folder, command):
     return tried
 
 
+def check_log_levels(folder):
+    """A compile with a note and a warning, and one with an error; compile.log has them all."""
+    with open(os.path.join(harness.SAMPLE, "config.yaml"), encoding="utf-8") as f:
+        text = f.read().replace("MODEL_FILE: ", f"MODEL_FILE: {harness.SAMPLE}/")
+    config = os.path.join(folder, "levels.yaml")
+    for level, expected in {"note": ["note", "warning"], "warning": ["warning"],
+                            "error": []}.items():
+        with open(config, "w", encoding="utf-8") as f:
+            f.write(text + "FUSE_BN: true\n")
+        said = harness.npuc(config, "-o", folder, "--log-level", level).stderr
+        printed = re.findall(r"^\S+: (note|warning): ", said, re.M)
+        harness.check(printed == expected, f"--log-level {level} printed {said}")
+        with open(os.path.join(folder, "compile.log"), encoding="utf-8") as f:
+            log = f.read()
+        harness.check(": note: " in log and ": warning: " in log, f"compile.log: {log}")
+        with open(config, "w", encoding="utf-8") as f:
+            f.write(text + "NO_SUCH_KEY: true\n")
+        said = harness.npuc(config, "-o", folder, "--log-level", level, expect=1).stderr
+        harness.check("NO_SUCH_KEY" in said, f"--log-level {level} hid an error: {said}")
+    wrong([config, "--log-level", "loud"], "--log-level")
+
+
 def main(arguments):
     with harness.scratch() as folder:
         harness.npuc(os.path.join(harness.SAMPLE, "config.yaml"), "-o", folder)
@@ -120,5 +143,6 @@ def main(arguments):
                      os.path.join(folder, "ir"))
         np.save(os.path.join(folder, "x.npy"), np.zeros([1, 490], np.float32))
         tried = [check_command(folder, command) for command in commands_of()]
+        check_log_levels(folder)
     harness.check(len(tried) >= 7, f"{len(tried)} commands")
     harness.figure(f"command line: {len(tried)} commands, {sum(tried)} options of a compile")
