@@ -1,5 +1,6 @@
 -- Functions that nodes call: each is one transaction. Rows are locked in this order, and rows of
--- one table by ascending key: node, tenant, claim, job, request, flight, job_queue. No statement
+-- one table by ascending key: node, tenant, claim, job, request, flight, job_queue (a claim behind
+-- a stored lease comes behind its job where apply_batch ends it). No statement
 -- may read a large table as a whole, whatever the statistics say, so that is turned off.
 
 CREATE OR REPLACE FUNCTION join_node(p_name text, p_build text, p_address text, p_slots bigint)
@@ -55,6 +56,7 @@ DECLARE
   v_taken text[];
   v_results bigint[];
   v_leases boolean := false;
+  v_claim claim;
 BEGIN
   UPDATE lane SET commit_no = p_commit_no
     WHERE incarnation = p_incarnation AND epoch = p_epoch AND commit_no = p_commit_no - 1;
@@ -125,6 +127,17 @@ BEGIN
       FROM unnest(p_job, p_state, p_fence) AS i(id, state, fence) JOIN job_queue q ON q.job_id = i.id
       WHERE c.id = q.held_by AND i.state = 2 AND i.id = ANY (v_made) AND c.fence <> i.fence;
   END IF;
+  -- A claim behind a stored lease (restore_claim, take_claims) goes with the lease: nobody renews or
+  -- ends it. Its lock comes behind that of its job, which is what each that makes one holds first.
+  FOR v_claim IN SELECT c.* FROM claim c
+      WHERE c.held_until_us IS NOT NULL AND c.id = ANY (ARRAY(
+        SELECT q.held_by FROM unnest(p_job, p_state, p_revision) AS i(id, state, revision)
+            JOIN job_queue q ON q.job_id = i.id
+          WHERE i.state <> 2 AND i.revision > 1 AND q.held_by IS NOT NULL AND i.id = ANY (v_made)))
+      ORDER BY c.id FOR UPDATE
+  LOOP
+    PERFORM drop_claim(v_claim, true);
+  END LOOP;
   IF cardinality(p_event_job) > 0 THEN
     INSERT INTO job_event (job_id, last_seq, body)
       SELECT e.id, e.seq, e.body FROM unnest(p_event_job, p_event_seq, p_event) AS e(id, seq, body)
@@ -425,7 +438,8 @@ BEGIN
   END LOOP;
 END $$;
 
--- The claim behind a lease that is stored; nothing where the job is claimed, or follows a run.
+-- The claim behind a lease that is stored; nothing where it is stored no more, the job is claimed, or
+-- it follows a run.
 CREATE OR REPLACE FUNCTION restore_claim(p_job text, p_owner text, p_fence bigint,
                                          p_held_until bigint)
 RETURNS void LANGUAGE plpgsql SET enable_seqscan = off AS $$
@@ -434,6 +448,9 @@ DECLARE
   v_claim bigint := nextval('claim_number');
   v_has_flight boolean := false;
 BEGIN
+  -- The lease may have gone since the caller read it.
+  PERFORM 1 FROM job j WHERE j.job_id = p_job AND j.state = 2 FOR SHARE;
+  IF NOT FOUND THEN RETURN; END IF;
   SELECT * INTO v_job FROM job_queue q WHERE q.job_id = p_job AND q.state = 1 FOR UPDATE;
   IF NOT FOUND THEN RETURN; END IF;
   IF v_job.flight_key IS NOT NULL THEN

@@ -203,6 +203,55 @@ TEST_F(PgBoardTest, ALeaseThatNobodyGotIsTakenBackBeforeItsTime) {
   EXPECT_EQ(MustLease(*b_).lease.job_id, id);
 }
 
+// A standby took over that had the lease, which waits for it, and not the claim, which does not:
+// the claim's node hands the lease back, and another node finds the job without a claim.
+class PgBoardFailoverTest : public PgBoardTest {
+ protected:
+  void LeaseAndForgetTheClaim() {
+    id_ = Submit(*a_);
+    ASSERT_TRUE(a_->board.Claim("a", now_).has_value());
+    auto lease = jobs::LeaseJob(JobOf(id_), "a", now_ + absl::Hours(1), now_);
+    ASSERT_TRUE(a_->store.ApplyAndWait(*std::move(lease)).ok());
+    Run("DELETE FROM claim; UPDATE job_queue SET state = 1, held_by = NULL");
+  }
+  void HandBack() {
+    auto change = jobs::LoseLease(JobOf(id_), 1, jobs::LossKind::kHandBack, "its claim was over",
+                                  {}, {}, now_);
+    ASSERT_TRUE(change.ok());
+    ASSERT_TRUE(a_->store.ApplyAndWait(*std::move(change)).ok());
+  }
+  void Run(const std::string& sql) {
+    const absl::Status status = (*Connection::Open(options_))->RunScript(sql, absl::Seconds(10));
+    ASSERT_TRUE(status.ok()) << status;
+  }
+  std::string id_;
+};
+
+TEST_F(PgBoardFailoverTest, AClaimThatWasRestoredGoesWithItsLease) {
+  LeaseAndForgetTheClaim();
+  EXPECT_FALSE((*b_->jobs.TryLease()).has_value());
+  EXPECT_EQ(PlaceOf(id_), BoardView::Place::kRuns) << "restored";
+  HandBack();
+  EXPECT_EQ(MustLease(*b_).lease.job_id, id_);
+}
+
+TEST_F(PgBoardFailoverTest, ALeaseThatHasGoneRestoresNoClaim) {
+  LeaseAndForgetTheClaim();
+  HandBack();
+  // b has read the job before.
+  b_->board.Restore({.place = {.id = id_}}, "a", 1, now_ + absl::Hours(1));
+  EXPECT_EQ(MustLease(*b_).lease.job_id, id_);
+}
+
+TEST_F(PgBoardFailoverTest, AClaimThatWasRestoredGoesWithTheEndOfItsJob) {
+  LeaseAndForgetTheClaim();
+  EXPECT_FALSE((*b_->jobs.TryLease()).has_value());
+  EXPECT_EQ(b_->board.GetCounts().running, 1);
+  ASSERT_TRUE(b_->jobs.Cancel(id_, "why").ok());
+  const auto claims = b_->sessions.Read("SELECT count(*) FROM claim", {});
+  EXPECT_EQ(claims->Int(0, 0), 0) << "it would hold a place of its tenant";
+}
+
 TEST_F(PgBoardTest, TheRunsOfADeadNodeGoToOthers) {
   const std::string id = Submit(*a_, "key");
   const std::string follower = Submit(*b_, "key");
