@@ -14,6 +14,7 @@
 #include "compiler_core/quant/equalize.h"
 #include "compiler_core/quant/layer_template.h"
 #include "compiler_core/quant/mixed_precision.h"
+#include "compiler_core/quant/read_ranges.h"
 #include "compiler_core/quant/state.h"
 #include "compiler_core/quant/state_samples.h"
 
@@ -30,6 +31,7 @@ class Quantizer {
     RETURN_IF_ERROR(OpenSamples());
     RETURN_IF_ERROR(ReadTemplate());
     RETURN_IF_ERROR(GatherStatistics());
+    CutRanges();
     // From here: settings and statistics of every layer. Weights come first, since activations are
     // judged with them in place.
     RETURN_IF_ERROR(QuantizeWeights());
@@ -306,6 +308,15 @@ class Quantizer {
     return CheckStrategies();
   }
 
+  void CutRanges() {
+    state_.read_ranges = FindReadRanges(state_);
+    if (state_.read_ranges.empty()) return;
+    result_.log.push_back(absl::StrCat(
+        state_.read_ranges.size(),
+        " values are stored without the ends of their ranges: the functions that read them are "
+        "flat there"));
+  }
+
   std::vector<NodeStatistics> ByNode() const {
     std::vector<NodeStatistics> nodes;
     for (const Layer& layer : state_.layers) {
@@ -431,6 +442,18 @@ class Quantizer {
     return absl::OkStatus();
   }
 
+  // A value of the float model, but for the ends of its range that nothing reads.
+  std::vector<float> WithinReadRange(ValueId id, const FloatExecutor::Arena& arena) const {
+    const absl::Span<const float> value = state_.executor->ValueOf(arena, id);
+    std::vector<float> within(value.begin(), value.end());
+    const auto read = state_.read_ranges.find(state_.SourceOf(id));
+    if (read == state_.read_ranges.end()) return within;
+    const auto low = static_cast<float>(read->second.min);
+    const auto high = static_cast<float>(read->second.max);
+    for (float& x : within) x = std::clamp(x, low, high);
+    return within;
+  }
+
   // Float and quantized runs side by side, layer by layer.
   absl::Status MeasureFidelity() {
     std::vector<OutputError> errors(layer_count());
@@ -456,7 +479,7 @@ class Quantizer {
         for (const ValueId id : state_.graph->nodes()[node].outputs) {
           const int layer = state_.producer[id.value()];
           if (layer < 0) continue;
-          const absl::Span<const float> wanted = state_.executor->ValueOf(float_arena, id);
+          const std::vector<float> wanted = WithinReadRange(id, float_arena);
           errors[layer].Add(wanted, state_.quantized->ValueOf(arena, id));
           counts[layer] += static_cast<int64_t>(wanted.size());
         }

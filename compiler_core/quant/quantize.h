@@ -29,7 +29,7 @@ struct QuantizeInput {
   std::string template_name = {};  // OPT_CONFIG: its name and bytes
   absl::string_view opt_template = {};
   // For a fixed-point core: every value has 16 bits and a power of two as scale, the least that
-  // holds what was seen (settings.h, FixedPointSettings).
+  // holds what was seen and is read (settings.h, FixedPointSettings).
   bool fixed_point = false;
   // Which graph input each graph output is fed back as in the next frame, or -1: the two get one
   // set of parameters. Empty: none is.

@@ -60,7 +60,13 @@ absl::StatusOr<ValueRange> RangeOfValue(const QuantState& state, ValueId id,
   const std::optional<ValueRange> range =
       RangeOf(strategy, state.statistics.at(id), state.settings[layer].activation_bits,
               in_ir == state.in_ir.end() ? std::nullopt : std::optional(in_ir->second));
-  if (range.has_value()) return *range;
+  if (range.has_value()) {
+    const auto read = state.read_ranges.find(id);
+    const bool whole = strategy.kind == QuantStrategy::Kind::kInIr;
+    if (whole || read == state.read_ranges.end()) return *range;
+    return ValueRange{std::max(range->min, read->second.min),
+                      std::min(range->max, read->second.max)};
+  }
   return absl::InvalidArgumentError(absl::StrCat(
       "layer '", Printable(state.layers[layer].name),
       "' has the strategy in_ir, but the model says nothing about the range of its result"));

@@ -32,6 +32,7 @@ struct QuantState {
 
   std::optional<FloatExecutor> executor;           // the float model
   std::map<ValueId, TensorStatistics> statistics;  // of every layer's outputs
+  std::map<ValueId, ValueRange> read_ranges;       // read_ranges.h
 
   std::optional<FloatExecutor> quantized;  // with weights and biases as integers give them
   std::map<ValueId, QuantParams> values;   // activations, then weights and biases too
@@ -48,8 +49,8 @@ struct QuantState {
   bool IsQuantized(ValueId id) const;
 };
 
-// The range of a layer result by its layer's strategy. INVALID_ARGUMENT where the strategy is in_ir
-// and the model gives no range.
+// The range of a layer result by its layer's strategy, without what no reader can tell apart.
+// INVALID_ARGUMENT where the strategy is in_ir and the model gives no range; such a range is whole.
 absl::StatusOr<ValueRange> RangeOfValue(const QuantState& state, ValueId id,
                                         const QuantStrategy& strategy);
 // The parameters of every layer result by their layers' settings, which hold no auto; scales of

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <map>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "compiler_core/base/status.h"
 #include "compiler_core/ir/integer/access.h"
 #include "compiler_core/lowering/integer/context.h"
+#include "compiler_core/ops/layer_function.h"
 #include "compiler_core/ops/layers.h"
 #include "compiler_core/ops/op.h"
 #include "compiler_core/ops/shape_util.h"
@@ -36,40 +36,6 @@ std::vector<Scaling> SumScalings(const QuantParams& a, const QuantParams& b, con
   return {{a.scale[0] / twice, largest_a},
           {b.scale[0] / twice, largest_b},
           {twice / (std::ldexp(1.0, left) * d.scale[0]), largest_sum}};
-}
-
-// One node of a function, by the values that are known: constants and earlier results.
-absl::Status Evaluate(const Graph& graph, const Node& node, std::map<ValueId, Tensor>& values) {
-  std::vector<Tensor> inputs;
-  for (const ValueId input : node.inputs) {
-    const Tensor* constant = graph.ConstantOf(input);
-    if (constant == nullptr) {
-      inputs.push_back(values.at(input));
-    } else if (constant->element_count() == 1) {
-      inputs.push_back(constant->WithShape({}));
-    } else {
-      return absl::UnimplementedError(
-          absl::StrCat(NameOf(node.op), " with a constant that is not one number"));
-    }
-  }
-  ASSIGN_OR_RETURN(std::vector<Tensor> results, DefOf(node.op).reference(node, inputs));
-  values.insert_or_assign(node.outputs[0], std::move(results[0]));
-  return absl::OkStatus();
-}
-
-// The result of the layer's function at every real value that the operand's integers stand for.
-absl::StatusOr<std::vector<double>> Sampled(IntegerContext& context,
-                                            const std::vector<float>& points) {
-  const Layer& layer = context.layer();
-  const Shape shape = {static_cast<int64_t>(points.size())};
-  std::map<ValueId, Tensor> known = {{layer.inputs[0], Tensor::FromFloats(shape, points)}};
-  for (const NodeId id : layer.nodes) {
-    RETURN_IF_ERROR(Evaluate(context.graph(), context.graph().node(id), known));
-  }
-  const Tensor& result = known.at(layer.outputs[0]);
-  std::vector<double> values;
-  for (int64_t i = 0; i < result.element_count(); ++i) values.push_back(result.at(i));
-  return values;
 }
 
 // Entries of a table: the stored result at each point.
@@ -344,7 +310,7 @@ absl::Status LowerFunction(IntegerContext& context) {
   c.a_type = from.dtype;
   c.index_bits = IndexBits(context, from);
   ASSIGN_OR_RETURN(const std::vector<double> values,
-                   Sampled(context, PointsOf(from, c.index_bits)));
+                   EvaluateFunction(context.graph(), layer, PointsOf(from, c.index_bits)));
   c.table = context.Constant(TableBytes(context, to, values));
   c.count = Number(context.graph().type(layer.outputs[0]).element_count());
   c.result = context.ResultFor(to, context.Output(layer.outputs[0], to));
