@@ -631,7 +631,7 @@ class PlansTest : public PgBoardTest {
     const absl::Status status = session_->RunScript(script, kLimit);
     ASSERT_TRUE(status.ok()) << status;
   }
-  Rows Explain(const char* sql, std::vector<Value> parameters) {
+  Rows Explain(const char* sql, const std::vector<Value>& parameters) {
     session_->TakeNotices();
     absl::StatusOr<Rows> rows = session_->Run(sql, parameters, kLimit);
     EXPECT_TRUE(rows.ok()) << sql << ": " << rows.status();
@@ -682,7 +682,7 @@ class PlansTest : public PgBoardTest {
         "LOAD 'auto_explain'; SET auto_explain.log_min_duration = 0; "
         "SET auto_explain.log_nested_statements = on; SET auto_explain.log_analyze = on; "
         "SET client_min_messages = log");
-    CallEach("j19999", [&](const char* sql, std::vector<Value> parameters) {
+    CallEach("j19999", [&](const char* sql, const std::vector<Value>& parameters) {
       return Explain(sql, parameters);
     });
   }
@@ -727,7 +727,7 @@ TEST_F(PlansTest, MadeForOneRowServeMany) {
   // More often than plans are made for the parameters.
   for (int i = 0; i < 7; ++i) {
     Fill(1);
-    CallEach("j1", [&](const char* sql, std::vector<Value> parameters) {
+    CallEach("j1", [&](const char* sql, const std::vector<Value>& parameters) {
       auto rows = session_->Run(sql, parameters, kLimit);
       EXPECT_TRUE(rows.ok()) << sql << ": " << rows.status();
       return rows.ok() ? *std::move(rows) : Rows();
