@@ -4,9 +4,9 @@
 
 LIST (default published.csv) names for each model its repository, commit and path, the SHA-256 of
 the file, the shapes of inputs that the model does not state (const:NAME=VALUE for an input that is
-always the same), and the files that belong beside it (weights, prototxt, variables) as
-path@SHA-256. FOLDER holds the files, whatever their names: they are found by their sums, and models
-that miss one are left out.
+always the same), the files that belong beside it (weights, prototxt, variables) as path@SHA-256,
+and, where a run differs from the reference, why. FOLDER holds the files, whatever their names: they
+are found by their sums, and models that miss one are left out.
 
 Each model goes the way of a newcomer on GRUS, X2_1204 and APUS: `npuc init`, the samples that its
 config asks for (seeded ones), a compile, and a run on the simulator, whose results are compared
@@ -332,7 +332,14 @@ def page(results, days):
            "| | " + " | ".join(CORES) + " |", "|---|" + "---|" * len(CORES)]
     out += [f"| {word} | " + " | ".join(str(counts[c][word]) for c in CORES) + " |"
             for word in WORDS]
-    out += ["", "`differs`: it compiles, and the cosine is below what rounding explains.", "",
+    out += ["", "`differs`: it compiles, and the cosine is below what rounding usually explains.",
+            "", "## Differences", "", "| model | cores | why |", "|---|---|---|"]
+    for model, verdicts in results:
+        cores = [f"{c} {verdicts[c].text}" for c in CORES if verdicts[c].word == "differs"]
+        if cores:
+            why = model.row["differs"] or "not looked at yet"
+            out.append(f"| {model.name} | {', '.join(cores)} | {escaped(why)} |")
+    out += ["",
             "## Refusals", "", "| reason | models | cores |", "|---|---|---|"]
     for reason, cases in reasons_of(results):
         cores = [c for c in CORES if any(c in of for of in cases.values())]
