@@ -47,7 +47,10 @@ bool IsFunction(const QuantState& state, int layer) {
 // stay within a part of the step that as many bits leave to what it does on this side of 0. The
 // other side says nothing: Selu has results of any size there.
 double FlatFrom(const QuantState& state, int layer, double end) {
-  const double steps = std::ldexp(1.0, state.settings[layer].activation_bits);
+  // Mixed precision may give the reader as many later.
+  const int bits =
+      state.options->mixed_precision_batches > 0 ? 16 : state.settings[layer].activation_bits;
+  const double steps = std::ldexp(1.0, bits);
   std::optional<double> result_at_end;
   double flat = 0;
   for (int pass = 0; pass < kMostPasses && end != 0; ++pass) {

@@ -32,12 +32,13 @@ std::string Samples() {
   return WriteNpy(array).value();
 }
 
-QuantizeResult Quantized(const Graph& graph, int bits) {
+QuantizeResult Quantized(const Graph& graph, int bits, bool mixes = false) {
   const std::string samples = Samples();
   QuantizeInput input = InputOf(graph, samples);
   input.options.activation_method = QuantMethod::kPerTensorAsymmetric;
   input.options.activation_strategy = {QuantStrategy::Kind::kExtrema, 0};
   input.options.activation_bits = bits;
+  input.options.mixed_precision_batches = mixes ? 1 : 0;
   Diagnostics diagnostics;
   absl::StatusOr<QuantizeResult> result = Quantize(input, diagnostics);
   EXPECT_TRUE(result.ok()) << result.status();
@@ -45,8 +46,8 @@ QuantizeResult Quantized(const Graph& graph, int bits) {
 }
 
 // The range that the integers of the sums stand for.
-ValueRange RangeOfSums(const std::string& rest, int bits = 8) {
-  const QuantizeResult result = Quantized(GraphWith(rest), bits);
+ValueRange RangeOfSums(const std::string& rest, int bits = 8, bool mixes = false) {
+  const QuantizeResult result = Quantized(GraphWith(rest), bits, mixes);
   for (const Layer& layer : result.plan.layers) {
     if (layer.name != "sums") continue;
     const QuantParams& params = result.plan.values.at(layer.outputs[0]);
@@ -79,6 +80,11 @@ TEST(ReadRanges, GrowWithTheBits) {
   // ln(2^19 - 1), and twice the range as for all values of so many bits.
   const ValueRange range = RangeOfSums(kSigmoid, 16);
   EXPECT_NEAR(range.max, 2 * 13.17, 0.4);
+}
+
+// A reader that gets 16 bits tells apart what one of 8 bits does not.
+TEST(ReadRanges, SufficeForMixedPrecision) {
+  EXPECT_GT(RangeOfSums(kSigmoid, 8, /*mixes=*/true).max, 13);
 }
 
 // The size of its results above 0 does not make Selu flat below.
