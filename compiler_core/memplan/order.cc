@@ -1,6 +1,7 @@
 #include "compiler_core/memplan/order.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
@@ -107,12 +108,12 @@ class Net {
 
   const std::vector<OrderedLayer>& layers() const { return layers_; }
 
-  bool IsAlive(int32_t buffer, const std::vector<bool>& done) const {
-    const std::vector<size_t>& layers = touching_[buffer];
-    const auto is_done = [&](size_t layer) { return done[layer]; };
+  size_t buffer_count() const { return touching_.size(); }
+  // True where a buffer is alive once so many of the layers that touch it are done.
+  bool IsAlive(int32_t buffer, size_t done) const {
     const Slot slot = view_.buffers[buffer].slot;
-    const bool begun = slot == Slot::kInput || std::any_of(layers.begin(), layers.end(), is_done);
-    const bool ended = slot != Slot::kOutput && std::all_of(layers.begin(), layers.end(), is_done);
+    const bool begun = slot == Slot::kInput || done > 0;
+    const bool ended = slot != Slot::kOutput && done == touching_[buffer].size();
     return begun && !ended;
   }
   // Counts only memory that an order can save.
@@ -123,25 +124,24 @@ class Net {
 
   int64_t AliveAtStart() const {
     int64_t bytes = 0;
-    const std::vector<bool> none(layers_.size());
     for (size_t i = 0; i < touching_.size(); ++i) {
       const auto buffer = static_cast<int32_t>(i);
-      if (!touching_[i].empty() && IsAlive(buffer, none)) bytes += SizeOf(buffer);
+      if (!touching_[i].empty() && IsAlive(buffer, 0)) bytes += SizeOf(buffer);
     }
     return bytes;
   }
 
-  // Bytes alive once `layer` is done, too, of which `alive` are alive before.
-  int64_t AliveBehind(size_t layer, int64_t alive, std::vector<bool>& done) const {
+  // The bytes that become alive when `layer` is done. touched: of each buffer, how many of the
+  // layers that touch it are done before.
+  int64_t Growth(size_t layer, const std::vector<uint32_t>& touched) const {
+    int64_t bytes = 0;
     for (const int32_t buffer : layers_[layer].buffers) {
-      if (IsAlive(buffer, done)) alive -= SizeOf(buffer);
+      const size_t done = touched[buffer];
+      const int before = IsAlive(buffer, done) ? 1 : 0;
+      const int behind = IsAlive(buffer, done + 1) ? 1 : 0;
+      bytes += (behind - before) * SizeOf(buffer);
     }
-    done[layer] = true;
-    for (const int32_t buffer : layers_[layer].buffers) {
-      if (IsAlive(buffer, done)) alive += SizeOf(buffer);
-    }
-    done[layer] = false;
-    return alive;
+    return bytes;
   }
 
   // True where nothing but layers that it brings must be done before it.
@@ -239,6 +239,9 @@ class Net {
 // A set of layers that are done, and what the order that led there costs.
 struct State {
   std::vector<bool> done;
+  // By buffer: how many of the layers that touch it are done. Counted as they are done: to look
+  // them up made half of a small net's compile time.
+  std::vector<uint32_t> touched;
   std::vector<size_t> ready;  // ascending
   int64_t last_step = -1;     // of Search::steps_
   int64_t count = 0;          // layers done
@@ -250,6 +253,7 @@ class Search {
  public:
   explicit Search(const Net& net) : net_(net) {
     start_.done.resize(net.layers().size());
+    start_.touched.resize(net.buffer_count());
     for (size_t i = 0; i < net.layers().size(); ++i) {
       if (net.IsReady(i, start_.done)) start_.ready.push_back(i);
     }
@@ -262,15 +266,18 @@ class Search {
     return state;
   }
 
-  // Expands the set with the smallest peak first: the first whole one is the best. None where the
-  // budget ends.
-  std::optional<State> BestFirst(int64_t max_nodes) {
+  // Expands the set with the smallest peak first: the first whole one is the best. `below` is a
+  // peak that an order is known for: sets of no smaller one are left. None where no order has a
+  // smaller peak, or the budget ends, which is then told by is_cut.
+  std::optional<State> BestFirst(int64_t max_nodes, int64_t below, bool& is_cut) {
     // By peak; the fullest set first, then the one found first.
     std::map<std::tuple<int64_t, int64_t, int64_t>, State> open;
     std::set<std::vector<bool>> seen;
     const auto add = [&](State state) {
       DoWhatFrees(state);
-      open.emplace(std::tuple(state.peak, -state.count, nodes_++), std::move(state));
+      const int64_t node = nodes_++;
+      if (state.peak >= below) return;
+      open.emplace(std::tuple(state.peak, -state.count, node), std::move(state));
     };
     add(start_);
     while (!open.empty() && nodes_ < max_nodes) {
@@ -283,28 +290,39 @@ class Search {
         add(std::move(next));
       }
     }
+    is_cut = !open.empty();
     return std::nullopt;
   }
 
-  // Goes on, layer by layer, with the few sets of the smallest peaks.
-  State Beam() {
+  // Goes on, layer by layer, with the few sets of the smallest peaks below one that is known. None
+  // where all sets have reached it.
+  std::optional<State> Beam(int64_t below) {
+    // Sets are copied once they are chosen: most candidates are not.
+    struct Candidate {
+      const State* from = nullptr;
+      size_t layer = 0;
+    };
     std::vector<State> beam = {start_};
-    while (!IsWhole(beam.front())) {
-      std::map<std::tuple<int64_t, int64_t, int64_t>, State> next;
-      std::set<std::vector<bool>> seen;
-      for (const State& state : beam) {
+    while (!beam.empty() && !IsWhole(beam.front())) {
+      std::map<std::tuple<int64_t, int64_t, int64_t>, Candidate> candidates;
+      for (State& state : beam) {
         for (const size_t layer : state.ready) {
-          State one = state;
-          Do(layer, one);
-          next.emplace(std::tuple(one.peak, one.alive, nodes_++), std::move(one));
+          const auto [peak, alive] = CostOf(layer, state);
+          const int64_t node = nodes_++;
+          if (peak < below) candidates[{peak, alive, node}] = {&state, layer};
         }
       }
-      beam.clear();
-      for (auto& [key, state] : next) {
-        if (beam.size() == kBeamWidth) break;
-        if (seen.insert(state.done).second) beam.push_back(std::move(state));
+      std::vector<State> next;
+      std::set<std::vector<bool>> seen;
+      for (const auto& [key, candidate] : candidates) {
+        if (next.size() == kBeamWidth) break;
+        State one = *candidate.from;
+        Do(candidate.layer, one);
+        if (seen.insert(one.done).second) next.push_back(std::move(one));
       }
+      beam = std::move(next);
     }
+    if (beam.empty()) return std::nullopt;
     return std::move(beam.front());
   }
 
@@ -330,12 +348,33 @@ class Search {
   }
 
   void DoAlone(size_t layer, State& state) {
-    state.alive = net_.AliveBehind(layer, state.alive, state.done);
+    state.alive += net_.Growth(layer, state.touched);
     state.peak = std::max(state.peak, state.alive);
+    for (const int32_t buffer : net_.layers()[layer].buffers) ++state.touched[buffer];
     state.done[layer] = true;
     ++state.count;
     steps_.push_back({state.last_step, layer});
     state.last_step = static_cast<int64_t>(steps_.size()) - 1;
+  }
+
+  // The peak and the bytes alive that Do(layer, state) leads to. Leaves the state as it was.
+  std::pair<int64_t, int64_t> CostOf(size_t layer, State& state) const {
+    std::vector<size_t> layers;
+    for (const size_t other : net_.layers()[layer].brings) {
+      if (!state.done[other]) layers.push_back(other);
+    }
+    layers.push_back(layer);
+    int64_t alive = state.alive;
+    int64_t peak = state.peak;
+    for (const size_t one : layers) {
+      alive += net_.Growth(one, state.touched);
+      peak = std::max(peak, alive);
+      for (const int32_t buffer : net_.layers()[one].buffers) ++state.touched[buffer];
+    }
+    for (const size_t one : layers) {
+      for (const int32_t buffer : net_.layers()[one].buffers) --state.touched[buffer];
+    }
+    return {peak, alive};
   }
 
   void Do(size_t layer, State& state) {
@@ -355,8 +394,7 @@ class Search {
   void DoWhatFrees(State& state) {
     for (size_t i = 0; i < state.ready.size();) {
       const size_t layer = state.ready[i];
-      if (!net_.BringsNothing(layer, state.done) ||
-          net_.AliveBehind(layer, state.alive, state.done) > state.alive) {
+      if (!net_.BringsNothing(layer, state.done) || net_.Growth(layer, state.touched) > 0) {
         ++i;
         continue;
       }
@@ -388,10 +426,11 @@ CommandOrder OrderForMemory(const CommandView& view, const OrderRules& rules, in
   result.given_peak_bytes = best.peak;
   result.is_optimal = best.peak == bound;
   if (!result.is_optimal) {
-    std::optional<State> found = search.BestFirst(max_nodes);
-    result.is_optimal = found.has_value();
-    if (!found.has_value()) found = search.Beam();
-    if (found->peak < best.peak) best = *std::move(found);
+    bool is_cut = false;
+    std::optional<State> found = search.BestFirst(max_nodes, best.peak, is_cut);
+    result.is_optimal = !is_cut;
+    if (is_cut) found = search.Beam(best.peak);
+    if (found.has_value()) best = *std::move(found);
     result.nodes = search.nodes();
   }
   result.peak_bytes = best.peak;
