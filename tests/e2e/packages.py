@@ -81,10 +81,10 @@ class System:
         for name in ("proc", "dev", "run", "tmp", ""):
             subprocess.run(["umount", "-R", "-l", os.path.join(self.root, name)], check=False)
 
-    def run(self, *command, expect=0):
+    def run(self, *command, expect=0, timeout=300):
         # Without the variables of this test, which name the programs of the build.
         return harness.run("chroot", self.root, "env", "-i", "DEBIAN_FRONTEND=noninteractive",
-                           "LC_ALL=C", PATH, *command, expect=expect, timeout=600)
+                           "LC_ALL=C", PATH, *command, expect=expect, timeout=timeout)
 
     def install(self, paths):
         """The packages; on a bare system with all that they depend on."""
@@ -94,7 +94,7 @@ class System:
             return
         shutil.copy("/etc/resolv.conf", self.path("/etc/resolv.conf"))
         self.run("apt-get", "update")
-        self.run("apt-get", "install", "-y", "--no-install-recommends", *inside)
+        self.run("apt-get", "install", "-y", "--no-install-recommends", *inside, timeout=600)
 
     def start(self, *command):
         return subprocess.Popen(["chroot", self.root, "env", "-i", PATH, *command],
