@@ -36,6 +36,11 @@ const DiagnosticKindInfo& InfoOf(DiagnosticKind kind) {
   return kKinds[0];
 }
 
+absl::string_view NameOf(Severity severity) {
+  if (severity == Severity::kError) return "error";
+  return severity == Severity::kWarning ? "warning" : "note";
+}
+
 std::string IdOf(DiagnosticKind kind) {
   return absl::StrFormat("NPUC%04d", static_cast<int>(kind));
 }

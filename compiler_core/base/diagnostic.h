@@ -12,6 +12,8 @@
 namespace npuc {
 
 enum class Severity : uint8_t { kNote, kWarning, kError };
+// "note", "warning" or "error".
+absl::string_view NameOf(Severity severity);
 
 // One enumerator per line of diagnostic_kinds.inc; the value is the stable number.
 enum class DiagnosticKind : uint16_t {

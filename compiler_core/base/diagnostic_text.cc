@@ -42,8 +42,7 @@ std::string Render(const DiagnosticText& d, absl::Span<const DiagnosticText* con
     if (d.line > 0 && d.column > 0) absl::StrAppend(&out, ":", d.column);
     absl::StrAppend(&out, ": ");
   }
-  if (d.severity == Severity::kWarning) absl::StrAppend(&out, "warning: ");
-  if (d.severity == Severity::kNote) absl::StrAppend(&out, "note: ");
+  if (d.severity != Severity::kError) absl::StrAppend(&out, NameOf(d.severity), ": ");
   if (!d.node.empty()) absl::StrAppend(&out, "node '", Printable(d.node), "'");
   if (!d.op.empty()) absl::StrAppend(&out, d.node.empty() ? "(" : " (", Printable(d.op), ")");
   absl::StrAppend(&out, OtherNodes(d.severity, others));

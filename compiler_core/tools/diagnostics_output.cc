@@ -32,11 +32,8 @@ void PrintReport(nlohmann::ordered_json report, bool ok, const Diagnostics& diag
   report["ok"] = ok;
   nlohmann::ordered_json& list = report["diagnostics"] = nlohmann::ordered_json::array();
   for (const Diagnostic& diagnostic : diagnostics.list()) {
-    const Severity severity = diagnostic.severity();
     list.push_back({{"id", IdOf(diagnostic.kind)},
-                    {"severity", severity == Severity::kError     ? "error"
-                                 : severity == Severity::kWarning ? "warning"
-                                                                  : "note"},
+                    {"severity", std::string(NameOf(diagnostic.severity()))},
                     {"file", diagnostic.file},
                     {"line", diagnostic.line},
                     {"column", diagnostic.column},

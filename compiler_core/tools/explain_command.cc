@@ -32,12 +32,6 @@ std::string ExampleOf(absl::string_view id) {
   return example;
 }
 
-absl::string_view SeverityName(Severity severity) {
-  return severity == Severity::kError     ? "error"
-         : severity == Severity::kWarning ? "warning"
-                                          : "note";
-}
-
 const DiagnosticKindInfo* Find(absl::string_view wanted) {
   const absl::string_view number = wanted;
   for (const DiagnosticKindInfo& info : AllDiagnosticKinds()) {
@@ -69,13 +63,13 @@ absl::StatusOr<std::string> ExplainDiagnostic(absl::string_view wanted, bool jso
   if (json) {
     return absl::StrCat(DumpJson({{"id", id},
                                   {"name", std::string(info->name)},
-                                  {"severity", std::string(SeverityName(info->severity))},
+                                  {"severity", std::string(NameOf(info->severity))},
                                   {"meaning", std::string(info->summary)},
                                   {"example", std::string(absl::StripAsciiWhitespace(example))}}),
                         "\n");
   }
-  std::string text = absl::StrCat(id, " ", info->name, " (", SeverityName(info->severity), ")\n",
-                                  info->summary, "\n");
+  std::string text =
+      absl::StrCat(id, " ", info->name, " (", NameOf(info->severity), ")\n", info->summary, "\n");
   if (info->severity == Severity::kError) absl::StrAppend(&text, "A compile ends with it.\n");
   if (!example.empty()) absl::StrAppend(&text, "Example:\n", example);
   return text;

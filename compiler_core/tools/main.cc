@@ -78,9 +78,9 @@ void DeclareCompile(CLI::App& app, Options& options) {
   app.add_option_function<std::string>(
          "--log-level",
          [&options](const std::string& word) {
-           options.compile.log_level = word == "error"     ? Severity::kError
-                                       : word == "warning" ? Severity::kWarning
-                                                           : Severity::kNote;
+           for (const Severity level : {Severity::kNote, Severity::kWarning, Severity::kError}) {
+             if (word == NameOf(level)) options.compile.log_level = level;
+           }
          },
          "Print messages of this level and above: note (default), warning or error; --json and "
          "compile.log hold all")
