@@ -675,6 +675,22 @@ absl::StatusOr<BlobRef> BlobStore::Acquire(absl::string_view scope, absl::string
                  .hold = std::make_shared<const Hold>(impl_.get(), it->first)};
 }
 
+absl::StatusOr<std::string> BlobStore::ReadUpload(absl::string_view scope, const BlobDigest& digest,
+                                                  uint64_t offset, size_t max_bytes) {
+  std::optional<BlobInfo> committed;
+  ASSIGN_OR_RETURN(const Impl::UploadPtr upload, impl_->FindUpload(scope, digest, &committed));
+  if (committed.has_value()) return ReadAt(scope, digest.sha256, offset, max_bytes);
+  const MutexLock lock(upload->mutex);  // a commit moves the file
+  if (upload->ended) {
+    RETURN_IF_ERROR(impl_->CommittedMeanwhile(scope, digest).status());
+    return ReadAt(scope, digest.sha256, offset, max_bytes);
+  }
+  const uint64_t left = upload->committed - std::min<uint64_t>(upload->committed, offset);
+  ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(upload->path, O_RDONLY | O_NOFOLLOW));
+  const size_t n = std::min<uint64_t>({left, uint64_t{max_bytes}, uint64_t{kMaxReadBytes}});
+  return ReadUpToAt(fd.get(), offset, n, upload->path);
+}
+
 absl::StatusOr<std::string> BlobStore::ReadAt(absl::string_view scope, absl::string_view sha256,
                                               uint64_t offset, size_t max_bytes) {
   ASSIGN_OR_RETURN(const BlobRef blob, Acquire(scope, sha256));

@@ -83,6 +83,8 @@ class InputStore {
                                                   const BlobDigest& digest) = 0;
   virtual absl::StatusOr<UploadState> Append(absl::string_view scope, const BlobDigest& digest,
                                              uint64_t offset, absl::string_view bytes) = 0;
+  virtual absl::StatusOr<std::string> ReadUpload(absl::string_view scope, const BlobDigest& digest,
+                                                 uint64_t offset, size_t max_bytes) = 0;
   virtual absl::StatusOr<BlobInfo> Commit(absl::string_view scope, const BlobDigest& digest) = 0;
   virtual absl::Status Verify(absl::string_view scope, absl::string_view sha256) = 0;
   virtual absl::Status Remove(absl::string_view scope, absl::string_view sha256) = 0;
@@ -140,6 +142,12 @@ class BlobStore : public InputStore {
   // had been committed and can go on later, as it does on a full disk.
   absl::StatusOr<UploadState> Append(absl::string_view scope, const BlobDigest& digest,
                                      uint64_t offset, absl::string_view bytes) override;
+
+  // Up to max_bytes (at most kMaxReadBytes) from offset of what an upload has brought, committed or
+  // not; empty at the end of it. NOT_FOUND: not begun. No digest was compared with bytes that are
+  // not committed.
+  absl::StatusOr<std::string> ReadUpload(absl::string_view scope, const BlobDigest& digest,
+                                         uint64_t offset, size_t max_bytes) override;
 
   // Ends an upload: the blob is durable and visible when this returns OK. Idempotent: a committed
   // blob gives its info again. FAILED_PRECONDITION: bytes are missing yet (the message names the

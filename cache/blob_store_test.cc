@@ -239,6 +239,21 @@ TEST_F(BlobStoreTest, RefusesMalformedNames) {
   EXPECT_EQ(store_->FindMissing("a", many).status().code(), StatusCode::kInvalidArgument);
 }
 
+TEST_F(BlobStoreTest, ReadsWhatAnUploadHasBrought) {
+  const std::string bytes = RandomBytes(1000, 8);
+  const BlobDigest digest = DigestOf(bytes);
+  EXPECT_EQ(store_->ReadUpload("default", digest, 0, 10).status().code(), StatusCode::kNotFound);
+  ASSERT_TRUE(store_->BeginUpload("default", digest).ok());
+  EXPECT_EQ(*store_->ReadUpload("default", digest, 0, 10), "");
+  ASSERT_TRUE(store_->Append("default", digest, 0, bytes.substr(0, 700)).ok());
+  EXPECT_EQ(*store_->ReadUpload("default", digest, 600, 200), bytes.substr(600, 100));
+  EXPECT_EQ(*store_->ReadUpload("default", digest, 701, 200), "");
+  EXPECT_EQ(store_->ReadUpload("other", digest, 0, 10).status().code(), StatusCode::kNotFound);
+  ASSERT_TRUE(store_->Append("default", digest, 700, bytes.substr(700)).ok());
+  ASSERT_TRUE(store_->Commit("default", digest).ok());
+  EXPECT_EQ(*store_->ReadUpload("default", digest, 600, 2000), bytes.substr(600));
+}
+
 TEST_F(BlobStoreTest, ConcurrentUploadsOfOneBlob) {
   const std::string bytes = RandomBytes(300000, 9);
   const BlobDigest digest = DigestOf(bytes);

@@ -112,6 +112,13 @@ class FakeInputs : public cache::InputStore {
     upload.append(bytes.data(), bytes.size());
     return cache::UploadState{upload.size(), false};
   }
+  absl::StatusOr<std::string> ReadUpload(absl::string_view scope, const cache::BlobDigest& digest,
+                                         uint64_t offset, size_t max_bytes) override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    const auto upload = uploads_.find(KeyOf(scope, digest.sha256));
+    if (upload == uploads_.end()) return absl::NotFoundError("not begun");
+    return upload->second.substr(std::min<uint64_t>(offset, upload->second.size()), max_bytes);
+  }
   absl::StatusOr<cache::BlobInfo> Commit(absl::string_view scope,
                                          const cache::BlobDigest& digest) override {
     std::lock_guard<std::mutex> lock(mutex_);

@@ -30,7 +30,8 @@ std::string BlobName(absl::string_view scope, absl::string_view sha256);
 class Content {
  public:
   static constexpr size_t kPieceBytes = 256 << 10;
-  enum class Kind : uint8_t { kBlob = 1, kResult = 2 };
+  // kPart: a part of an upload under way.
+  enum class Kind : uint8_t { kBlob = 1, kResult = 2, kPart = 3 };
 
   // `keep`: for how long a content that was put, found or kept stays at least.
   explicit Content(Sessions* sessions, absl::Duration keep = absl::Hours(24 * 8))
@@ -45,7 +46,7 @@ class Content {
   using Reader = std::function<absl::StatusOr<std::string>(uint64_t offset, size_t max_bytes)>;
   using Writer = std::function<absl::Status(uint64_t offset, absl::string_view bytes)>;
 
-  // A blob that has the name already stays, for it is the same; a result is replaced.
+  // A blob or part that has the name already stays; a result is replaced.
   absl::Status Put(Kind kind, absl::string_view scope, absl::string_view name, uint64_t bytes,
                    absl::string_view facts, const Reader& read);
   // A content that it finds is kept. nullopt: it is not there.
@@ -62,8 +63,8 @@ class Content {
   // broken Put left. Returns how many. The inputs of live jobs stay, here and below.
   absl::StatusOr<size_t> Sweep(size_t max_contents);
   // Removes contents that were not used for kIdle, the longest unused first, until no more than so
-  // many bytes are left of all contents, or of the blobs of a scope. Uses are written once an hour.
-  // Returns the bytes that are left.
+  // many bytes are left of all contents, or of the blobs and parts of a scope. Uses are written
+  // once an hour. Returns the bytes that are left.
   static constexpr absl::Duration kIdle = absl::Hours(1);
   absl::StatusOr<uint64_t> MakeRoom(uint64_t max_bytes);
   absl::StatusOr<uint64_t> MakeRoomIn(absl::string_view scope, uint64_t max_bytes);

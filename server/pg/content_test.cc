@@ -90,6 +90,70 @@ TEST_F(ContentTest, WhatOneNodeTookInAnotherUses) {
   EXPECT_TRUE(absl::IsNotFound(b_->inputs->Acquire("acme", other.sha256).status()));
 }
 
+TEST_F(ContentTest, AnUploadGoesOnAtAnotherNodeBehindItsLastWholePart) {
+  constexpr uint64_t kPart = SharedInputs::kPartBytes;
+  const std::string bytes = cache::RandomBytes(3 * kPart, 3);
+  const cache::BlobDigest digest{Sha256Hex(bytes), bytes.size()};
+  const auto append = [&](NodeContent& node, uint64_t begin, uint64_t end) {
+    return node.inputs->Append("acme", digest, begin,
+                               absl::string_view(bytes).substr(begin, end - begin));
+  };
+  ASSERT_TRUE(a_->inputs->BeginUpload("acme", digest).ok());
+  ASSERT_TRUE(append(*a_, 0, kPart - 1).ok());
+  EXPECT_TRUE(absl::IsNotFound(b_->inputs->QueryUpload("acme", digest).status()));
+  ASSERT_TRUE(append(*a_, kPart - 1, 2 * kPart + 5).ok());
+  // A repeat after a lost answer shares nothing twice.
+  ASSERT_TRUE(append(*a_, kPart - 1, 2 * kPart + 5).ok());
+  EXPECT_EQ(Count("SELECT count(*) FROM content"), 2);
+  EXPECT_EQ(Count("SELECT count(*) FROM piece"), 2 * int64_t{kPart / Content::kPieceBytes});
+
+  EXPECT_EQ(b_->inputs->QueryUpload("acme", digest)->committed_bytes, 2 * kPart);
+  EXPECT_TRUE(absl::IsNotFound(b_->inputs->QueryUpload("acm", digest).status())) << "of another";
+  EXPECT_EQ(b_->inputs->BeginUpload("acme", digest)->committed_bytes, 2 * kPart);
+  ASSERT_TRUE(append(*b_, 2 * kPart, 3 * kPart).ok());
+  ASSERT_TRUE(b_->inputs->Commit("acme", digest).ok());
+  EXPECT_EQ(*b_->blobs->ReadAt("acme", digest.sha256, 2 * kPart - 9, 18),
+            bytes.substr(2 * kPart - 9, 18));
+  EXPECT_TRUE(a_->inputs->QueryUpload("acme", digest)->complete);
+  EXPECT_EQ(Count("SELECT count(*) FROM content"), 1) << "the blob alone";
+}
+
+TEST_F(ContentTest, DamagedPartsOfAnUploadAreSentAgain) {
+  constexpr uint64_t kPart = SharedInputs::kPartBytes;
+  const std::string bytes = cache::RandomBytes(2 * kPart + 1, 4);
+  const cache::BlobDigest digest{Sha256Hex(bytes), bytes.size()};
+  ASSERT_TRUE(a_->inputs->BeginUpload("acme", digest).ok());
+  ASSERT_TRUE(a_->inputs->Append("acme", digest, 0, bytes.substr(0, 2 * kPart)).ok());
+  // A piece of the second part is missing, and one of the first has other bytes.
+  MustRun("DELETE FROM piece WHERE no = 3 AND piece_set = (SELECT max(piece_set) FROM piece)");
+  MustRun(
+      "UPDATE piece SET body = set_byte(body, 3, get_byte(body, 3) # 1) WHERE no = 1 AND "
+      "piece_set = (SELECT min(piece_set) FROM piece)");
+  const uint64_t known = b_->inputs->BeginUpload("acme", digest)->committed_bytes;
+  EXPECT_EQ(known, kPart + 3 * Content::kPieceBytes);
+  EXPECT_EQ(b_->inputs->QueryUpload("acme", digest)->committed_bytes, known);
+  ASSERT_TRUE(b_->inputs->Append("acme", digest, known, bytes.substr(known)).ok());
+  EXPECT_TRUE(absl::IsInvalidArgument(b_->inputs->Commit("acme", digest).status()));
+  EXPECT_EQ(Count("SELECT count(*) FROM content"), 0);
+  EXPECT_EQ(b_->inputs->BeginUpload("acme", digest)->committed_bytes, 0u);
+  ASSERT_TRUE(b_->inputs->Append("acme", digest, 0, bytes).ok());
+  EXPECT_TRUE(b_->inputs->Commit("acme", digest).ok());
+}
+
+// A tenant that declares, sends and leaves has no more room than its blobs may have.
+TEST_F(ContentTest, PartsCountAsWhatATenantStores) {
+  constexpr uint64_t kPart = SharedInputs::kPartBytes;
+  SharedInputs bounded(
+      a_->blobs.get(), &a_->content,
+      {.scope_limit = [](absl::string_view /*scope*/) -> uint64_t { return 3 * kPart; }});
+  for (int i = 0; i < 5; ++i) {
+    const cache::BlobDigest digest{Sha256Hex(absl::StrCat(i)), 2 * kPart};
+    if (!bounded.BeginUpload("acme", digest).ok()) continue;
+    ASSERT_TRUE(bounded.Append("acme", digest, 0, std::string(kPart, 'x')).ok());
+  }
+  EXPECT_EQ(Count("SELECT sum(bytes)::bigint FROM content"), int64_t{2 * kPart});
+}
+
 TEST_F(ContentTest, ABlobThatWentIsSharedAgainByANodeThatHasIt) {
   const cache::BlobDigest digest = Upload(*a_, "a model");
   ASSERT_TRUE(a_->content.Remove("blob/acme/" + digest.sha256).ok());

@@ -652,7 +652,7 @@ BEGIN
 END $$;
 
 -- Removes contents, the longest unused first, until no more than p_most_bytes are left of all, or of
--- the blobs of a scope; at most p_limit. Those that were used in the last p_idle_us stay, and the
+-- the blobs and parts of a scope; at most p_limit. Those that were used in the last p_idle_us stay, and the
 -- inputs of live jobs. p_keep_us is that of find_content, which has written the times. Returns how
 -- many went and the bytes that are left.
 CREATE OR REPLACE FUNCTION evict_content(p_scope text, p_most_bytes bigint, p_keep_us bigint,
@@ -667,7 +667,7 @@ BEGIN
     SELECT coalesce(sum(c.bytes), 0) INTO left_bytes FROM content c;
   ELSE
     SELECT coalesce(sum(c.bytes), 0) INTO left_bytes FROM content c
-      WHERE c.scope = p_scope AND c.kind = 1;
+      WHERE c.scope = p_scope AND c.kind IN (1, 3);
   END IF;
   IF left_bytes <= p_most_bytes THEN
     RETURN NEXT;
@@ -676,7 +676,7 @@ BEGIN
   FOR v_one IN
     SELECT c.* FROM content c
       WHERE c.keep_until_us < server_us() + p_keep_us - p_idle_us - 3600000000
-        AND (p_scope IS NULL OR (c.scope = p_scope AND c.kind = 1))
+        AND (p_scope IS NULL OR (c.scope = p_scope AND c.kind IN (1, 3)))
         AND NOT EXISTS (SELECT 1 FROM job_input i WHERE i.name = c.name)
       ORDER BY c.keep_until_us LIMIT p_limit FOR UPDATE SKIP LOCKED
   LOOP

@@ -22,6 +22,16 @@ bool AreNames(absl::string_view scope, absl::string_view sha256) {
   return cache::IsValidScope(scope) && cache::IsValidSha256(sha256);
 }
 
+// The size is of the name, since another size is another upload.
+std::string PartName(absl::string_view scope, const BlobDigest& digest, uint64_t number) {
+  return absl::StrCat("part/", scope, "/", digest.sha256, "/", digest.size_bytes, "/", number);
+}
+
+// The last bytes are of no part: with them the upload ends.
+uint64_t CountParts(const BlobDigest& digest) {
+  return digest.size_bytes == 0 ? 0 : (digest.size_bytes - 1) / SharedInputs::kPartBytes;
+}
+
 }  // namespace
 
 absl::Status SharedInputs::Share(absl::string_view scope, const cache::BlobRef& blob) {
@@ -134,25 +144,107 @@ absl::StatusOr<UploadState> SharedInputs::BeginUpload(absl::string_view scope,
                                                       const BlobDigest& digest) {
   ASSIGN_OR_RETURN(const bool is_shared, IsShared(scope, digest));
   if (!is_shared) {
-    if (AreNames(scope, digest.sha256)) RETURN_IF_ERROR(MakeRoom(scope, digest.size_bytes));
-    return local_->BeginUpload(scope, digest);
+    if (AreNames(scope, digest.sha256)) {
+      ASSIGN_OR_RETURN(const auto parts, FindParts(scope, digest, 0));
+      RETURN_IF_ERROR(MakeRoom(scope, digest.size_bytes - parts.size() * kPartBytes));
+    }
+    ASSIGN_OR_RETURN(UploadState state, local_->BeginUpload(scope, digest));
+    RETURN_IF_ERROR(FetchParts(scope, digest, &state));
+    return state;
   }
   return UploadState{.committed_bytes = digest.size_bytes, .complete = true};
+}
+
+absl::StatusOr<std::vector<Content::Info>> SharedInputs::FindParts(absl::string_view scope,
+                                                                   const BlobDigest& digest,
+                                                                   uint64_t first) {
+  std::vector<Content::Info> parts;
+  std::vector<std::string> names;
+  for (uint64_t i = first; i < CountParts(digest); ++i) names.push_back(PartName(scope, digest, i));
+  if (names.empty() || !AreNames(scope, digest.sha256)) return parts;
+  ASSIGN_OR_RETURN(const auto found, content_->FindAll(names));
+  for (const std::string& name : names) {
+    const auto part = found.find(name);
+    if (part == found.end() || part->second.bytes != kPartBytes) break;
+    parts.push_back(part->second);
+  }
+  return parts;
+}
+
+absl::Status SharedInputs::SharePart(absl::string_view scope, const BlobDigest& digest,
+                                     uint64_t number) {
+  RETURN_IF_ERROR(MakeRoom(scope, kPartBytes));
+  return content_->Put(Content::Kind::kPart, scope, PartName(scope, digest, number), kPartBytes, "",
+                       [&](uint64_t offset, size_t max_bytes) {
+                         return local_->ReadUpload(scope, digest, number * kPartBytes + offset,
+                                                   max_bytes);
+                       });
+}
+
+absl::StatusOr<UploadState> SharedInputs::Append(absl::string_view scope, const BlobDigest& digest,
+                                                 uint64_t offset, absl::string_view bytes) {
+  ASSIGN_OR_RETURN(const UploadState state, local_->Append(scope, digest, offset, bytes));
+  if (state.complete || !AreNames(scope, digest.sha256)) return state;
+  const uint64_t whole = std::min(state.committed_bytes / kPartBytes, CountParts(digest));
+  for (uint64_t i = offset / kPartBytes; i < whole; ++i) {
+    // Without a part more is sent again, where the upload goes on at another node; that is all.
+    if (!SharePart(scope, digest, i).ok()) break;
+  }
+  return state;
+}
+
+// A part that is damaged goes, and those behind it are of no use here.
+absl::Status SharedInputs::FetchParts(absl::string_view scope, const BlobDigest& digest,
+                                      UploadState* state) {
+  if (state->complete) return absl::OkStatus();
+  uint64_t number = state->committed_bytes / kPartBytes;
+  ASSIGN_OR_RETURN(const auto parts, FindParts(scope, digest, number));
+  for (const Content::Info& part : parts) {
+    const absl::Status read =
+        content_->Read(part, [&](uint64_t offset, absl::string_view bytes) -> absl::Status {
+          ASSIGN_OR_RETURN(*state,
+                           local_->Append(scope, digest, number * kPartBytes + offset, bytes));
+          return absl::OkStatus();
+        });
+    if (absl::IsDataLoss(read)) return content_->Remove(PartName(scope, digest, number));
+    RETURN_IF_ERROR(read);
+    ++number;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SharedInputs::RemoveParts(absl::string_view scope, const BlobDigest& digest) {
+  ASSIGN_OR_RETURN(const auto parts, FindParts(scope, digest, 0));
+  for (uint64_t i = 0; i < parts.size(); ++i) {
+    RETURN_IF_ERROR(content_->Remove(PartName(scope, digest, i)));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<UploadState> SharedInputs::QueryUpload(absl::string_view scope,
                                                       const BlobDigest& digest) {
   ASSIGN_OR_RETURN(const bool is_shared, IsShared(scope, digest));
-  if (!is_shared) return local_->QueryUpload(scope, digest);
-  return UploadState{.committed_bytes = digest.size_bytes, .complete = true};
+  if (is_shared) return UploadState{.committed_bytes = digest.size_bytes, .complete = true};
+  absl::StatusOr<UploadState> state = local_->QueryUpload(scope, digest);
+  if (!state.ok() && !absl::IsNotFound(state.status())) return state;
+  const uint64_t here = state.ok() ? state->committed_bytes : 0;
+  ASSIGN_OR_RETURN(const auto parts, FindParts(scope, digest, here / kPartBytes));
+  if (parts.empty()) return state;
+  // BeginUpload fetches them.
+  const uint64_t shared = (here / kPartBytes + parts.size()) * kPartBytes;
+  return UploadState{.committed_bytes = std::max(here, shared), .complete = false};
 }
 
 // Committed is what every node has.
 absl::StatusOr<cache::BlobInfo> SharedInputs::Commit(absl::string_view scope,
                                                      const BlobDigest& digest) {
-  ASSIGN_OR_RETURN(cache::BlobInfo info, local_->Commit(scope, digest));
+  const absl::StatusOr<cache::BlobInfo> info = local_->Commit(scope, digest);
+  // Other bytes than those of its name: all are sent again.
+  if (absl::IsInvalidArgument(info.status())) RETURN_IF_ERROR(RemoveParts(scope, digest));
+  RETURN_IF_ERROR(info.status());
   ASSIGN_OR_RETURN(const cache::BlobRef held, local_->Acquire(scope, digest.sha256));
   RETURN_IF_ERROR(Share(scope, held));
+  RETURN_IF_ERROR(RemoveParts(scope, digest));
   return info;
 }
 

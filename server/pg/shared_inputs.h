@@ -26,11 +26,16 @@ struct SharedInputsOptions {
 
 // Uploads that every node can use: the BlobStore of a node, and a copy of its committed blobs in
 // Content. A blob that this node lacks is fetched when it is asked for, and its digests are
-// computed on the way in. An upload under way is of its node; at another one it begins anew.
+// computed on the way in. Each whole part of an upload is shared as it arrives, so that the upload
+// goes on at another node, behind the last of them. An upload that no node ended leaves its parts
+// for as long as unused blobs.
 //
 // Thread-safe.
 class SharedInputs : public cache::InputStore {
  public:
+  // At most this much is sent again where an upload goes on at another node.
+  static constexpr uint64_t kPartBytes = 8 << 20;
+
   // Both must outlive it.
   SharedInputs(cache::InputStore* local, Content* content, SharedInputsOptions options = {})
       : local_(local), content_(content), options_(std::move(options)) {}
@@ -45,8 +50,10 @@ class SharedInputs : public cache::InputStore {
                                                  const cache::BlobDigest& digest) override;
   absl::StatusOr<cache::UploadState> Append(absl::string_view scope,
                                             const cache::BlobDigest& digest, uint64_t offset,
-                                            absl::string_view bytes) override {
-    return local_->Append(scope, digest, offset, bytes);
+                                            absl::string_view bytes) override;
+  absl::StatusOr<std::string> ReadUpload(absl::string_view scope, const cache::BlobDigest& digest,
+                                         uint64_t offset, size_t max_bytes) override {
+    return local_->ReadUpload(scope, digest, offset, max_bytes);
   }
   absl::StatusOr<cache::BlobInfo> Commit(absl::string_view scope,
                                          const cache::BlobDigest& digest) override;
@@ -63,6 +70,14 @@ class SharedInputs : public cache::InputStore {
   bool IsKept(const std::string& name);
   void SetKept(const std::string& name);
   absl::StatusOr<bool> IsShared(absl::string_view scope, const cache::BlobDigest& digest);
+  // The parts from this one on, without a gap.
+  absl::StatusOr<std::vector<Content::Info>> FindParts(absl::string_view scope,
+                                                       const cache::BlobDigest& digest,
+                                                       uint64_t first);
+  absl::Status SharePart(absl::string_view scope, const cache::BlobDigest& digest, uint64_t number);
+  absl::Status FetchParts(absl::string_view scope, const cache::BlobDigest& digest,
+                          cache::UploadState* state);
+  absl::Status RemoveParts(absl::string_view scope, const cache::BlobDigest& digest);
 
   cache::InputStore* const local_;
   Content* const content_;

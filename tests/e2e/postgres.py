@@ -12,15 +12,19 @@ import tempfile
 import harness
 
 NOBODY = 65534
+INITDB = "/usr/lib/postgresql/*/bin/initdb"
+
+
+def is_installed():
+    return bool(glob.glob(INITDB))
 
 
 def programs():
     """The folder of PostgreSQL's programs; skips the suite where it is not installed."""
-    found = sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb"))
-    if not found:
+    if not is_installed():
         print("skipped: PostgreSQL is not installed (apt-get install postgresql-15)")
         sys.exit(harness.SKIPPED)
-    return os.path.dirname(found[-1])
+    return os.path.dirname(sorted(glob.glob(INITDB))[-1])
 
 
 class Postgres:

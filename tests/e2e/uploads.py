@@ -5,6 +5,9 @@ so many of them, breaks the connection; at some of these points the daemon is ki
 (SIGKILL) and started on its data. After each break the client may send one chunk again and no more.
 In the end the blob's bytes are those of the file.
 
+Where PostgreSQL is installed, also between two nodes of a cluster: at each break the client is
+led to the other node, and one of them is killed. There a break may cost a part of 8 MiB.
+
     run_e2e.py uploads [--long] [--seed N]      --long: 1 GiB and 100 breaks; else 48 MiB and 12
 """
 
@@ -17,7 +20,9 @@ import struct
 import threading
 import time
 
+import cluster
 import harness
+import postgres
 import service
 
 # What one break may cost: a message of npuc-remote (384 KiB), and what the stream's window (64 KiB)
@@ -26,6 +31,8 @@ CHUNK_BYTES = 512 << 10
 # Frames of HTTP/2 and heads of messages, as a share; calls that are no upload, once a connection.
 FRAMING = 0.003
 CALLS_BYTES = 8 << 10
+# An upload goes on at another node behind the last whole part.
+PART_BYTES = 8 << 20
 CONFIG = ("CORENAME: GRUS\nNPU_UNIT: NPU32\nFRAMEWORK: TF\nOUTPUT_TYPE: c_code\n"
           "MODEL_FILE: model.pb\nOUTPUT_FILE: model.h\nINPUT_OPS:\n  x: [1, 4]\nOUTPUT_OPS: [y]\n")
 
@@ -35,8 +42,7 @@ class Proxy:
     the connection just broken, each time the count passes the next of `points`."""
 
     def __init__(self, target, points, on_break):
-        host, port = target.rsplit(":", 1)
-        self._target = (host, int(port))
+        self.lead_to(target)
         self._points = list(points)
         self._on_break = on_break
         self._lock = threading.Lock()
@@ -44,6 +50,11 @@ class Proxy:
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=64)
         self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()
+
+    def lead_to(self, target):
+        """New connections go to this address."""
+        host, port = target.rsplit(":", 1)
+        self._target = (host, int(port))
 
     def close(self):
         self._listener.close()
@@ -109,6 +120,50 @@ def write_model(path, size, rng):
     return sha256.hexdigest(), md5.hexdigest()
 
 
+def check_blob(path, sha256):
+    found = hashlib.sha256()
+    with open(path, "rb") as f:
+        for block in iter(lambda: f.read(1 << 20), b""):
+            found.update(block)
+    harness.check(found.hexdigest() == sha256, "the blob's bytes are not the file's")
+
+
+def test_other_node(folder, config, size, sha256, md5):
+    """An upload that goes on at another node after each break."""
+    points = [20 << 20, 40 << 20]
+    with postgres.server() as server:
+        url = server.new_database("uploads")
+        cluster.migrate(server, url)
+        nodes = [cluster.Node(folder, name, server, url) for name in ("a", "b")]
+        try:
+            for node in nodes:
+                node.start()
+            broken = []
+
+            def on_break(_sent):
+                broken.append(1)
+                proxy.lead_to(nodes[len(broken) % 2].address)
+                if len(broken) == len(points):
+                    nodes[1].kill()  # the client was there
+
+            proxy = Proxy(nodes[0].address, points, on_break)
+            harness.run(harness.program("npuc-remote"), "--server", proxy.address, "submit", config,
+                        timeout=600)
+            proxy.close()
+            harness.check(proxy.left() == 0, f"{proxy.left()} breaks did not happen")
+            blobs = os.path.join(folder, "a", "data", "blobs", "blobs", "default")
+            check_blob(os.path.join(blobs, sha256[:2], f"{sha256}-{md5}"), sha256)
+        finally:
+            for node in nodes:
+                node.stop()
+    extra = proxy.sent_bytes * (1 - FRAMING) - size
+    allowed = len(points) * (PART_BYTES + CHUNK_BYTES)
+    harness.check(extra <= allowed,
+                  f"{extra:.0f} bytes were sent again, at most {allowed} are allowed")
+    harness.figure(f"uploads: {size >> 20} MiB over {len(points)} changes of the node: "
+                   f"{extra / len(points) / (1 << 20):.1f} MiB sent again for each")
+
+
 def main(arguments):
     parser = argparse.ArgumentParser(prog="uploads")
     parser.add_argument("--long", action="store_true")
@@ -151,13 +206,8 @@ def main(arguments):
             took = time.monotonic() - begin
             proxy.close()
             harness.check(proxy.left() == 0, f"{proxy.left()} breaks did not happen")
-            blob = os.path.join(folder, "data", "blobs", "blobs", "default", sha256[:2],
-                                f"{sha256}-{md5}")
-            found = hashlib.sha256()
-            with open(blob, "rb") as f:
-                for block in iter(lambda: f.read(1 << 20), b""):
-                    found.update(block)
-            harness.check(found.hexdigest() == sha256, "the blob's bytes are not the file's")
+            check_blob(os.path.join(folder, "data", "blobs", "blobs", "default", sha256[:2],
+                                    f"{sha256}-{md5}"), sha256)
             harness.check(not os.path.exists(stored), "the upload is still open")
         again = []  # what had been sent and was not there, at each break
         before_sent = before_stored = 0
@@ -176,3 +226,5 @@ def main(arguments):
             f"daemon (seed {options.seed}): at most {max(again) / CHUNK_BYTES:.2f} of a chunk of "
             f"{CHUNK_BYTES >> 10} KiB sent again for a break, "
             f"{extra / breaks / CHUNK_BYTES:.2f} on the average; bytes verified; {took:.1f} s")
+        if postgres.is_installed():
+            test_other_node(folder, config, size, sha256, md5)
