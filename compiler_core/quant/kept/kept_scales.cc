@@ -99,11 +99,12 @@ class Keeper {
     }
     for (int i = 0; i < graph_.node_count(); ++i) RETURN_IF_ERROR(Take(graph_.node(NodeId(i))));
     for (const GraphOutput& output : graph_.outputs()) {
-      kept_.graph.AddOutput({output.name, New(output.value), output.fp16});
+      kept_.graph.AddOutput({output.name, OutputValue(New(output.value)), output.fp16});
     }
     if (params_.empty()) return std::move(kept_);
     std::set<ValueId> borders;
     for (const auto& [value, params] : params_) borders.insert(value);
+    AddMoved(borders);
     SpreadBackwards(kept_.graph, params_);
     StoreUnreadInputs();
     kept_.plan.values = std::move(params_);
@@ -255,14 +256,36 @@ class Keeper {
     return copy;
   }
 
-  // Whether the integers of `value` are those of another, which are stored so, moved alone.
+  // Whether the integers of `value` are those of others, which are stored so, moved alone.
   bool IsMoved(ValueId value, const QuantParams& params) const {
-    while (!params_.contains(value)) {
-      const Node& node = kept_.graph.def(value);
-      if (!TraitsOf(node.op).keeps_parameters || node.inputs.size() != 1) return false;
-      value = node.inputs[0];
+    std::set<ValueId> seen = {value};
+    std::vector<ValueId> open = {value};
+    while (!open.empty()) {
+      const ValueId one = open.back();
+      open.pop_back();
+      if (const auto found = params_.find(one); found != params_.end()) {
+        if (!SameIntegers(found->second, params)) return false;
+        continue;
+      }
+      const Node& node = kept_.graph.def(one);
+      const bool moves =
+          (TraitsOf(node.op).keeps_parameters && node.inputs.size() == 1) || node.op == Op::kConcat;
+      if (!moves) return false;
+      for (const ValueId input : node.inputs) {
+        if (seen.insert(input).second) open.push_back(input);
+      }
     }
-    return SameIntegers(params_.at(value), params);
+    return true;
+  }
+
+  // Adds results that are integers of `borders`, moved alone.
+  void AddMoved(std::set<ValueId>& borders) const {
+    for (const Node& node : kept_.graph.nodes()) {
+      if (TraitsOf(node.op).keeps_parameters && node.inputs.size() == 1 &&
+          borders.contains(node.inputs[0]) && kept_.graph.ConstantOf(node.inputs[0]) == nullptr) {
+        borders.insert(node.outputs.begin(), node.outputs.end());
+      }
+    }
   }
 
   // The operators that give `value`, back to what is stored, once more.
@@ -334,6 +357,23 @@ class Keeper {
     params_.emplace(value, params);
     kept_.plan.constants.emplace(value, stored);
     Set(old, value);
+  }
+
+  // The integers of an output are the model's. A constant that is a weight, too, may get others
+  // (MakeSymmetric), so that the output has a copy of it.
+  ValueId OutputValue(ValueId value) {
+    const auto stored = kept_.plan.constants.find(value);
+    if (stored == kept_.plan.constants.end()) return value;
+    const auto reads = [value](const Node& node) {
+      return std::find(node.inputs.begin(), node.inputs.end(), value) != node.inputs.end();
+    };
+    const auto& nodes = kept_.graph.nodes();
+    if (std::none_of(nodes.begin(), nodes.end(), reads)) return value;
+    const NodeSource source = kept_.graph.def(value).source;
+    const ValueId copy = kept_.graph.AddConst(*kept_.graph.ConstantOf(value), source);
+    params_.emplace(copy, params_.at(value));
+    kept_.plan.constants.emplace(copy, Tensor(stored->second));
+    return copy;
   }
 
   // A constant's integers through a node that only moves them; false where there are none.

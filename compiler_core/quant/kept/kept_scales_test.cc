@@ -174,5 +174,49 @@ TEST(KeepScales, AValueThatIsQuantizedForOthersAloneHasSixteenBits) {
   EXPECT_EQ(params->dtype, DType::kInt16);
 }
 
+// A formula of x that stands behind a move of stored integers is one function, as without the move.
+TEST(KeepScales, AFunctionBeginsBehindAMove) {
+  const absl::StatusOr<Graph> graph = ParseGraph(R"(graph "m" {
+  %x = Placeholder() : f32[2,3] @"x"
+  %qx = Quantize(%x) {axis = -1, dtype = "i8", scale = [0.5], zero_point = [0]} : i8[2,3] @"x"
+  %fx = Dequantize(%qx) {axis = -1, scale = [0.5], zero_point = [0]} : f32[2,3] @"x"
+  %t = Transpose(%fx) {perm = [1, 0]} : f32[3,2] @"t"
+  %s = Sigmoid(%t) : f32[3,2] @"s"
+  %y = Mul(%t, %s) : f32[3,2] @"y"
+  %qy = Quantize(%y) {axis = -1, dtype = "i8", scale = [0.5], zero_point = [0]} : i8[3,2] @"y"
+  %fy = Dequantize(%qy) {axis = -1, scale = [0.5], zero_point = [0]} : f32[3,2] @"y"
+  return %fy @"y"
+}
+)");
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const absl::StatusOr<KeptScales> kept = KeepScales(*graph);
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  const Layer& last = kept->plan.layers.back();
+  EXPECT_EQ(last.type, "Activation");
+  EXPECT_EQ(last.nodes.size(), 2u);
+}
+
+// An enlarged picture that is stored and read on has the integers of its parts, so that nothing is
+// saturated twice and nothing need be made twice.
+TEST(KeepScales, PartsThatMoveTogetherAreNotMadeAgain) {
+  const absl::StatusOr<Graph> graph = ParseGraph(R"(graph "m" {
+  %x = Placeholder() : f32[2,3] @"x"
+  %qx = Quantize(%x) {axis = -1, dtype = "i8", scale = [0.5], zero_point = [0]} : i8[2,3] @"x"
+  %fx = Dequantize(%qx) {axis = -1, scale = [0.5], zero_point = [0]} : f32[2,3] @"x"
+  %c = Concat(%fx, %fx) {axis = 0} : f32[4,3] @"c"
+  %qc = Quantize(%c) {axis = -1, dtype = "i8", scale = [0.5], zero_point = [0]} : i8[4,3] @"c"
+  %fc = Dequantize(%qc) {axis = -1, scale = [0.5], zero_point = [0]} : f32[4,3] @"c"
+  %d = Concat(%c, %c) {axis = 1} : f32[4,6] @"d"
+  %qd = Quantize(%d) {axis = -1, dtype = "i8", scale = [0.5], zero_point = [0]} : i8[4,6] @"d"
+  %fd = Dequantize(%qd) {axis = -1, scale = [0.5], zero_point = [0]} : f32[4,6] @"d"
+  return %fc @"c", %fd @"d"
+}
+)");
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const absl::StatusOr<KeptScales> kept = KeepScales(*graph);
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  EXPECT_EQ(kept->graph.node_count(), 3);
+}
+
 }  // namespace
 }  // namespace npuc
