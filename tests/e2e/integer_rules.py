@@ -155,7 +155,9 @@ def combine(kind, a, b, of_a, of_b, activation, out):
     left = 15 if is_wide(of_a.dtype, of_b.dtype) else 20
     most = (largest_of(of_a) + largest_of(of_b) << left) // 2 + 1
     factor = twice / (2.0**left * float(out.scale))
-    if not fits_32_bits(factor, most):  # steps of the result too fine for TensorFlow Lite
+    # Steps of the result too fine for TensorFlow Lite, which has no maximum of two scales.
+    coarse = kind in ("MAXIMUM", "MINIMUM") and factor > 0.25
+    if coarse or not fits_32_bits(factor, most):
         left, factor = 30, twice / (2.0**30 * float(out.scale))
         most <<= 30
     p = rescaled(a << left, float(of_a.scale) / twice, most)

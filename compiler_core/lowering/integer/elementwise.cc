@@ -181,9 +181,15 @@ void SetCombineFactors(IntegerContext& context, const QuantParams& a, const Quan
         context.FactorsFor({{}, {}, {std::ldexp(quotient, -c.left), LargestOf(a) << c.left}});
   } else {
     constexpr int kFineShift = 30;
+    constexpr double kCoarseUnit = 0.25;  // of the shifted operands, in steps of the result
     c.left = SizeOf(a.dtype) > 1 || SizeOf(b.dtype) > 1 ? 15 : 20;
-    std::tie(factors, c.rounding) = context.FactorsFor(SumScalings(a, b, d, c.left));
-    if (c.rounding == Rounding::kUp) {
+    const std::vector<Scaling> scalings = SumScalings(a, b, d, c.left);
+    std::tie(factors, c.rounding) = context.FactorsFor(scalings);
+    // TensorFlow Lite has no maximum of two scales, so that there its shift is no rule.
+    const bool is_extremum =
+        c.kind == integer::Combine::Kind::kMax || c.kind == integer::Combine::Kind::kMin;
+    const bool is_coarse = is_extremum && scalings.back().value > kCoarseUnit;
+    if (c.rounding == Rounding::kUp || is_coarse) {
       c.left = kFineShift;
       std::tie(factors, c.rounding) = context.FactorsFor(SumScalings(a, b, d, c.left));
     }
