@@ -6,6 +6,8 @@ import { nameOf, tookText } from "./jobs_text";
 import type { View } from "./view";
 
 const REFRESH_MS = 2000;
+// The list of jobs is asked for as seldom where nothing waits or runs: it is nearly all that a refresh costs.
+const IDLE_REFRESH_MS = 10_000;
 const RECENT_JOBS = 1000;
 const STEPS = 60;
 
@@ -106,8 +108,16 @@ export function overview(root: HTMLElement): View {
   const grid = h("div", { class: "grid" });
   const scope = h("p", { class: "notice", id: "scope", hidden: true });
   root.append(h("div", { class: "head" }, h("h1", {}, "Overview")), scope, grid);
+  let drawn = "";
+  let due = 0;
   const refresh = async () => {
-    const [info, health, page] = await Promise.all([getServer(), getHealth(), listJobs({}, RECENT_JOBS)]);
+    const [info, health] = await Promise.all([getServer(), getHealth()]);
+    const isIdle = !Number(info.queuedJobs ?? 0) && !Number(info.runningJobs ?? 0);
+    const now = JSON.stringify([isIdle, health.conditions]);
+    if (isIdle && now === drawn && Date.now() < due) return;
+    const page = await listJobs({}, RECENT_JOBS);
+    drawn = now;
+    due = Date.now() + IDLE_REFRESH_MS;
     const jobs = page.jobs;
     const since = page.next && jobs.length ? ms(jobs.at(-1)!.createTime) : 0;
     scope.hidden = !since;

@@ -1,5 +1,5 @@
-// 10,000 jobs in the list: how soon it shows, how smoothly it scrolls, and what live updates keep in
-// memory. `--minutes N` is how long the updates run.
+// 10,000 jobs: what the overview takes while nothing happens, how soon the list shows, how smoothly it
+// scrolls, and what live updates keep in memory. `--minutes N` is how long the updates run.
 import { readFileSync } from "node:fs";
 import { createHash } from "node:crypto";
 import { join } from "node:path";
@@ -13,6 +13,9 @@ const SCROLL_STEPS = 240;
 const SCROLL_PASSES = 4;
 const FRAME_MS = 50;
 const BUSY_SHARE = 0.1;
+const IDLE_MS = 30_000;
+const IDLE_SHARE = 0.01;
+const TICKS_PER_SECOND = 100; // of /proc/PID/stat, on every Linux that Debian makes
 const SAMPLE = process.env.NPUC_SAMPLE;
 const at = process.argv.indexOf("--minutes");
 const MINUTES = at > 0 ? Number(process.argv[at + 1]) : 0.2;
@@ -151,10 +154,36 @@ async function measure(page, spec) {
   else check(best.worst <= FRAME_MS, `a frame took ${best.worst} ms in the best of ${SCROLL_PASSES} passes`);
 }
 
+/** ms that npucd has had a processor. */
+function served() {
+  const fields = readFileSync(`/proc/${server.process.pid}/stat`, "utf8").split(") ")[1].split(" ");
+  return (Number(fields[11]) + Number(fields[12])) * (1000 / TICKS_PER_SECOND);
+}
+
+/** The overview of many jobs, left open where nothing happens: the share of a core that it and npucd take. */
+async function measureIdle(page) {
+  await page.goto(`http://${server.web}/#/`);
+  await page.getByRole("heading").first().waitFor();
+  await sleep(3_000);
+  const browserCdp = await page.context().browser().newBrowserCDPSession();
+  const before = { page: (await scheduled(browserCdp)).ran, npucd: served() };
+  await sleep(IDLE_MS);
+  const share = {
+    page: ((await scheduled(browserCdp)).ran - before.page) / IDLE_MS,
+    npucd: (served() - before.npucd) / IDLE_MS,
+  };
+  console.log(`FIGURE: dashboard: an idle overview for ${IDLE_MS / 1000} s takes ${(100 * share.page).toFixed(2)} % of a core in the browser, `
+    + `${(100 * share.npucd).toFixed(2)} % in npucd`);
+  check(share.page <= IDLE_SHARE && share.npucd <= IDLE_SHARE, "an idle overview takes more than 1 % of a core");
+}
+
 await server.start();
 const browser = await chromium.launch({ executablePath: process.env.NPUC_CHROMIUM, args: ["--no-sandbox", "--disable-dev-shm-usage"] });
 try {
-  await measure(await browser.newPage({ viewport: { width: 1440, height: 900 } }), await fill());
+  const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
+  const spec = await fill();
+  await measureIdle(page);
+  await measure(page, spec);
 } catch (error) {
   console.error(error.stack);
   process.exitCode = 1;
