@@ -133,7 +133,7 @@ class Keeper {
       return absl::OkStatus();
     }
     std::vector<ValueId> inputs;
-    for (const ValueId input : node.inputs) inputs.push_back(New(input));
+    for (const ValueId input : node.inputs) inputs.push_back(OperandOf(node, input));
     std::vector<TensorType> types;
     for (const ValueId output : node.outputs) types.push_back(graph_.type(output));
     NodeId id;
@@ -149,6 +149,25 @@ class Keeper {
       Set(node.outputs[i], kept_.graph.node(id).outputs[i]);
     }
     return absl::OkStatus();
+  }
+
+  // A result that the model does not store, and that several clamps cut: it has no scale but those
+  // of the clamps, so that each but the first has the operator for itself.
+  ValueId OperandOf(const Node& node, ValueId operand) {
+    const ValueId value = New(operand);
+    const Op def = graph_.def(operand).op;
+    if (!clamped_.contains(operand) || def == Op::kDequantize || def == Op::kPlaceholder ||
+        def == Op::kConst || !IsClampOf(node, operand)) {
+      return value;
+    }
+    if (--clamped_.at(operand) == 0) return value;
+    const absl::StatusOr<ValueId> again = ComputedAgain(value);
+    return again.ok() ? *again : value;
+  }
+
+  bool IsClampOf(const Node& node, ValueId operand) const {
+    const std::optional<Clamp> clamp = ClampOf(graph_, node);
+    return clamp.has_value() && clamp->operand == operand;
   }
 
   // Nothing computes with integers but moves, which leave them as they are.
@@ -222,12 +241,25 @@ class Keeper {
     return absl::OkStatus();
   }
 
-  // Marks what something but a Quantize reads, and outputs.
+  // Marks what something but a Quantize reads, and outputs; and what clamps alone read so.
   void FindReadAsFloat() {
+    std::set<ValueId> others;  // of these
     for (const Node& node : graph_.nodes()) {
-      if (node.op != Op::kQuantize) read_as_float_.insert(node.inputs.begin(), node.inputs.end());
+      if (node.op == Op::kQuantize) continue;
+      read_as_float_.insert(node.inputs.begin(), node.inputs.end());
+      for (const ValueId input : node.inputs) {
+        if (IsClampOf(node, input)) {
+          ++clamped_[input];
+        } else {
+          others.insert(input);
+        }
+      }
     }
-    for (const GraphOutput& output : graph_.outputs()) read_as_float_.insert(output.value);
+    for (const GraphOutput& output : graph_.outputs()) {
+      read_as_float_.insert(output.value);
+      others.insert(output.value);
+    }
+    for (const ValueId value : others) clamped_.erase(value);
   }
 
   // The value that a Quantize stores. Integers, and inputs, which come as integers, go from one
@@ -451,7 +483,8 @@ class Keeper {
   const Graph& graph_;
   std::vector<ValueId> value_;  // in the new graph, by old id
   std::map<ValueId, QuantParams> params_;
-  std::set<ValueId> read_as_float_;                 // of graph_
+  std::set<ValueId> read_as_float_;  // of graph_
+  std::map<ValueId, int> clamped_;   // of graph_: clamps that read it and are to come
   std::map<ValueId, std::vector<ValueId>> copies_;  // of values that are stored with more scales
   std::set<ValueId> also_float_;             // of the new graph: computed again for their Quantize
   std::set<ValueId> stored_inputs_;          // old inputs of integers that a Dequantize reads

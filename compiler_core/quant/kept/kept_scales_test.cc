@@ -218,5 +218,33 @@ TEST(KeepScales, PartsThatMoveTogetherAreNotMadeAgain) {
   EXPECT_EQ(kept->graph.node_count(), 3);
 }
 
+// A sum that only two clamps read has no scale of its own: it is made twice, once for each.
+TEST(KeepScales, EachOfTwoClampsHasTheOperatorForItself) {
+  const absl::StatusOr<Graph> graph = ParseGraph(R"(graph "m" {
+  %x = Placeholder() : f32[2,3] @"x"
+  %qx = Quantize(%x) {axis = -1, dtype = "i8", scale = [0.5], zero_point = [0]} : i8[2,3] @"x"
+  %fx = Dequantize(%qx) {axis = -1, scale = [0.5], zero_point = [0]} : f32[2,3] @"x"
+  %a = Add(%fx, %fx) : f32[2,3] @"a"
+  %b = Relu(%a) : f32[2,3] @"b"
+  %qb = Quantize(%b) {axis = -1, dtype = "i8", scale = [0.5], zero_point = [0]} : i8[2,3] @"b"
+  %fb = Dequantize(%qb) {axis = -1, scale = [0.5], zero_point = [0]} : f32[2,3] @"b"
+  %c = Relu6(%a) : f32[2,3] @"c"
+  %qc = Quantize(%c) {axis = -1, dtype = "i8", scale = [0.25], zero_point = [0]} : i8[2,3] @"c"
+  %fc = Dequantize(%qc) {axis = -1, scale = [0.25], zero_point = [0]} : f32[2,3] @"c"
+  return %fb @"b", %fc @"c"
+}
+)");
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const absl::StatusOr<KeptScales> kept = KeepScales(*graph);
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  int sums = 0;
+  for (const Layer& layer : kept->plan.layers) {
+    if (kept->graph.node(layer.root).op != Op::kAdd) continue;
+    ++sums;
+    EXPECT_EQ(layer.nodes.size(), 2u) << "the sum and its clamp";
+  }
+  EXPECT_EQ(sums, 2);
+}
+
 }  // namespace
 }  // namespace npuc
