@@ -34,9 +34,11 @@ class Rights {
 // The proof of an identity, kept by a session (sessions.h). Rights follow from it by the tenants
 // file as it is now.
 struct SignIn {
-  enum class Way : uint8_t { kToken, kCertificate };
+  enum class Way : uint8_t { kToken, kCertificate, kProvider };
   Way way = Way::kToken;
-  std::string key;  // kToken: SHA-256 of the token, in hex; kCertificate: the name
+  // kToken: SHA-256 of the token, in hex; kCertificate: the name; kProvider: three lines, which
+  // are the provider with the claim, the claim's value, and the person at the provider.
+  std::string key;
 
   friend bool operator==(const SignIn&, const SignIn&) = default;
 };
@@ -49,6 +51,7 @@ struct Caller {
   base::TraceContext trace = {};  // what the call says it belongs to
   std::string peer = {};          // the client's address
   SignIn sign_in = {};            // the proof; has no meaning without a tenants file
+  std::string session = {};       // of the page: SHA-256 of its name; empty: there is none
 
   // Whether jobs of `tenant` may be seen at all: its own, or an admin's any.
   bool Sees(absl::string_view other_tenant) const {

@@ -21,6 +21,7 @@ constexpr absl::Duration kBetweenLooks = absl::Milliseconds(100);
 constexpr std::pair<SignIn::Way, const char*> kWays[] = {
     {SignIn::Way::kToken, "token"},
     {SignIn::Way::kCertificate, "certificate"},
+    {SignIn::Way::kProvider, "provider"},
 };
 
 const char* NameOf(SignIn::Way way) {
@@ -116,6 +117,12 @@ absl::StatusOr<SignIn> Sessions::Find(absl::string_view name) {
   if (it != sessions_.Get().end() && !HasEnded(it->second)) return it->second.sign_in;
   return jobs::ServiceError(absl::StatusCode::kUnauthenticated,
                             "the session has ended; sign in again", {.reason = "SESSION_ENDED"});
+}
+
+bool Sessions::Holds(absl::string_view sha256) {
+  const MutexLock lock(mutex_);
+  const auto it = sessions_.Get().find(sha256);
+  return it != sessions_.Get().end() && !HasEnded(it->second);
 }
 
 absl::Status Sessions::End(absl::string_view name) {

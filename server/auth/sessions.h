@@ -45,6 +45,9 @@ class Sessions {
   // not known here the text is read, since the session may just have begun at another node; not
   // more often than each 100 ms, whatever names are tried.
   absl::StatusOr<SignIn> Find(absl::string_view name);
+  // False: the session whose name has this SHA-256 (Caller::session) has ended. A session that
+  // ends at another node is noticed by Refresh.
+  bool Holds(absl::string_view sha256);
   // No error where there is none.
   absl::Status End(absl::string_view name);
 

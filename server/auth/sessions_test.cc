@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "compiler_core/base/digest.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/base/kept_text_test_util.h"
@@ -47,6 +48,22 @@ TEST_F(SessionsTest, OutliveTheProcessAndWhatEndedStaysEnded) {
   EXPECT_FALSE(sessions->Find(first).ok());
   EXPECT_EQ(*sessions->Find(second), kCertificate);
   EXPECT_THAT(text_.text, Not(HasSubstr(second))) << "a stolen text must name no session";
+}
+
+TEST_F(SessionsTest, StreamsSeeTheEndOfTheirSession) {
+  const auto here = Open(), there = Open();
+  const SignIn person = {SignIn::Way::kProvider, "https://login email\na@b\nu-17"};
+  const std::string first = *here->Start(person), second = *here->Start(person);
+  EXPECT_EQ(*Open()->Find(first), person);
+  EXPECT_TRUE(here->Holds(Sha256Hex(first)));
+  EXPECT_FALSE(here->Holds(first)) << "the name itself is none";
+  ASSERT_TRUE(here->End(first).ok());
+  EXPECT_FALSE(here->Holds(Sha256Hex(first)));
+  ASSERT_TRUE(there->Refresh().ok());
+  EXPECT_FALSE(there->Holds(Sha256Hex(first)));
+  EXPECT_TRUE(there->Holds(Sha256Hex(second)));
+  now_ += absl::Hours(12);
+  EXPECT_FALSE(there->Holds(Sha256Hex(second)));
 }
 
 TEST_F(SessionsTest, EndAfterTheirTime) {

@@ -3,6 +3,9 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/digest.h"
 #include "compiler_core/base/status.h"
 #include "server/auth/tenants_reader.h"
@@ -29,8 +32,16 @@ absl::StatusOr<TenantDirectory> TenantDirectory::Parse(absl::string_view text,
 }
 
 const TenantDirectory::Identity* TenantDirectory::FindIdentity(const SignIn& sign_in) const {
-  const auto& keys = sign_in.way == SignIn::Way::kToken ? by_token_sha256_ : by_certificate_;
-  const auto it = keys.find(sign_in.key);
+  const bool is_claim = sign_in.way == SignIn::Way::kProvider;
+  const auto& keys = sign_in.way == SignIn::Way::kToken ? by_token_sha256_
+                     : is_claim                         ? by_claim_value_
+                                                        : by_certificate_;
+  absl::string_view key = sign_in.key;
+  if (is_claim) {
+    const std::vector<absl::string_view> lines = absl::StrSplit(key, '\n');
+    key = lines.size() > 1 ? lines[1] : "";
+  }
+  const auto it = keys.find(key);
   return it == keys.end() ? nullptr : &identities_[it->second];
 }
 
@@ -74,6 +85,38 @@ absl::StatusOr<Caller> TenantDirectory::Authenticate(const Credentials& credenti
   ASSIGN_OR_RETURN(Caller caller, CheckExpiry(*proof.identity, now));
   caller.sign_in = proof.sign_in;
   return caller;
+}
+
+absl::StatusOr<std::string> TenantDirectory::FindClaimValue(
+    absl::string_view claim, const std::vector<std::string>& values) const {
+  constexpr size_t kShownValues = 5;
+  constexpr size_t kShownBytes = 128;
+  const std::string* found = nullptr;
+  size_t index = 0;
+  for (const std::string& value : values) {
+    const auto it = by_claim_value_.find(value);
+    if (it == by_claim_value_.end()) continue;
+    if (found != nullptr && it->second != index) {
+      return Unauthenticated(
+          absl::StrCat("the claim '", claim, "' has '", *found, "' and '", value,
+                       "', which are two identities here; an operator leaves one in the tenants "
+                       "file"),
+          "AMBIGUOUS_IDENTITY");
+    }
+    found = &value;
+    index = it->second;
+  }
+  if (found != nullptr) return *found;
+  std::vector<std::string> shown;
+  for (size_t i = 0; i < std::min(values.size(), kShownValues); ++i) {
+    shown.push_back(absl::StrCat("'", Printable(values[i], kShownBytes), "'"));
+  }
+  if (values.size() > kShownValues) shown.emplace_back("...");
+  return Unauthenticated(absl::StrCat("the provider knows you, this server does not: the claim '",
+                                      claim, "' is ", absl::StrJoin(shown, ", "),
+                                      "; an operator adds oidc: ", shown.empty() ? "''" : shown[0],
+                                      " to an identity of the tenants file"),
+                         "UNKNOWN_IDENTITY");
 }
 
 absl::StatusOr<Caller> TenantDirectory::CheckExpiry(const Identity& identity, absl::Time now) {

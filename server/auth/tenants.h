@@ -63,11 +63,13 @@ struct Tenant {
 //         ci:
 //           token_sha256: [64 hexadecimal digits, ...]
 //           certificate: [spiffe://farm/audio-ci]
+//           oidc: [ci@farm.example]
 //           rights: [submit, read, cancel]
 //           expires: 2027-01-31
 //
 // Names of tenants and identities: 1 to 63 of a-z, 0-9, '-', '_', beginning with a letter. An
-// identity has tokens, certificate names, or both. Tokens are stored as SHA-256 of a random text of
+// identity has tokens, certificate names, values of the provider's claim (npucd --oidc-claim), or
+// several of these. Tokens are stored as SHA-256 of a random text of
 // at least 32 characters (`npucd --new-token` makes one), so that a stolen file gives no token away
 // and a plain hash suffices.
 class TenantDirectory {
@@ -85,6 +87,11 @@ class TenantDirectory {
   const Tenant* Find(absl::string_view name) const;
   const std::map<std::string, Tenant, std::less<>>& tenants() const { return tenants_; }
   bool has_certificates() const { return !by_certificate_.empty(); }
+
+  // The value, among those of a claim, that an identity has. UNAUTHENTICATED: UNKNOWN_IDENTITY,
+  // with the line that an operator adds; AMBIGUOUS_IDENTITY: the values are of several identities.
+  absl::StatusOr<std::string> FindClaimValue(absl::string_view claim,
+                                             const std::vector<std::string>& values) const;
 
   // True: the file has the identity, or the token.
   bool HasIdentity(absl::string_view tenant, absl::string_view identity) const {
@@ -125,6 +132,7 @@ class TenantDirectory {
   // Indices of identities_. Looking a token up by its digest tells a clock nothing about tokens.
   std::map<std::string, size_t, std::less<>> by_token_sha256_;
   std::map<std::string, size_t, std::less<>> by_certificate_;
+  std::map<std::string, size_t, std::less<>> by_claim_value_;
 };
 
 // The shortest token that Authenticate looks up.

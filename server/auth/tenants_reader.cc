@@ -20,10 +20,11 @@ constexpr absl::string_view kTenantKeys[] = {"weight", "quota", "shared_cache", 
 constexpr absl::string_view kQuotaKeys[] = {"queued_jobs",  "running_jobs", "job_bytes",
                                             "stored_bytes", "result_bytes", "upload_rate",
                                             "call_rate"};
-constexpr absl::string_view kIdentityKeys[] = {"token_sha256", "certificate", "rights", "expires"};
+constexpr absl::string_view kIdentityKeys[] = {"token_sha256", "certificate", "oidc", "rights",
+                                               "expires"};
 constexpr absl::string_view kRightWords[] = {"submit", "read", "cancel", "admin"};
 
-constexpr size_t kMaxCertificateNameChars = 1024;
+constexpr size_t kMaxProofNameChars = 1024;
 
 // "64MiB", "10GiB", "4096".
 bool ParseBytes(absl::string_view text, int64_t& bytes) {
@@ -120,10 +121,14 @@ void TenantsReader::ReadIdentity(const ConfigNode& key, const ConfigNode& value,
   const size_t index = directory_.identities_.size();
   directory_.identities_.push_back(std::move(identity));
   ReadTokens(mapping, index);
-  ReadCertificates(mapping, index);
-  if (Find(mapping, "token_sha256") == nullptr && Find(mapping, "certificate") == nullptr) {
+  ReadNames(mapping, "certificate", "write the certificate's URI, DNS name or common name", index,
+            directory_.by_certificate_);
+  ReadNames(mapping, "oidc", "write a value of the claim that npucd --oidc-claim names", index,
+            directory_.by_claim_value_);
+  if (Find(mapping, "token_sha256") == nullptr && Find(mapping, "certificate") == nullptr &&
+      Find(mapping, "oidc") == nullptr) {
     Report(DiagnosticKind::kConfigMissingKey, key,
-           absl::StrCat(mapping.path, " has neither token_sha256 nor certificate"),
+           absl::StrCat(mapping.path, " has none of token_sha256, certificate and oidc"),
            "make a token with npucd --new-token and write its SHA-256 here");
   }
 }
@@ -167,20 +172,21 @@ void TenantsReader::ReadTokens(const Mapping& mapping, size_t identity) {
   }
 }
 
-void TenantsReader::ReadCertificates(const Mapping& mapping, size_t identity) {
-  for (const ConfigNode* text : ReadTexts(mapping, "certificate")) {
-    if (text->text.empty() || text->text.size() > kMaxCertificateNameChars) {
+void TenantsReader::ReadNames(const Mapping& mapping, absl::string_view key, absl::string_view fix,
+                              size_t identity, std::map<std::string, size_t, std::less<>>& names) {
+  for (const ConfigNode* text : ReadTexts(mapping, key)) {
+    if (text->text.empty() || text->text.size() > kMaxProofNameChars) {
       Report(DiagnosticKind::kConfigValueNotAllowed, *text,
-             absl::StrCat(mapping.path, ".certificate: a name has 1 to ", kMaxCertificateNameChars,
+             absl::StrCat(mapping.path, ".", key, ": a name has 1 to ", kMaxProofNameChars,
                           " characters, not ", text->text.size()),
-             "write the certificate's URI, DNS name or common name");
+             std::string(fix));
       continue;
     }
-    if (!directory_.by_certificate_.emplace(text->text, identity).second) {
+    if (!names.emplace(text->text, identity).second) {
       Report(DiagnosticKind::kConfigDuplicate, *text,
-             absl::StrCat(mapping.path, ".certificate: '", Printable(text->text),
+             absl::StrCat(mapping.path, ".", key, ": '", Printable(text->text),
                           "' stands in the file twice"),
-             "give each identity a certificate of its own");
+             absl::StrCat("give each identity a ", key, " of its own"));
     }
   }
 }

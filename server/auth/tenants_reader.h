@@ -1,6 +1,7 @@
 #ifndef NPUC_SERVER_AUTH_TENANTS_READER_H_
 #define NPUC_SERVER_AUTH_TENANTS_READER_H_
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,7 +35,9 @@ class TenantsReader {
   void ReadIdentity(const ConfigNode& key, const ConfigNode& value, const std::string& tenant);
   void ReadRights(const Mapping& mapping, Rights& rights);
   void ReadTokens(const Mapping& mapping, size_t identity);
-  void ReadCertificates(const Mapping& mapping, size_t identity);
+  // Reads the names below `key`, each of which belongs to one identity; `fix` says what to write.
+  void ReadNames(const Mapping& mapping, absl::string_view key, absl::string_view fix,
+                 size_t identity, std::map<std::string, size_t, std::less<>>& names);
   void ReadExpiry(const Mapping& mapping, absl::Time& expires);
 
   // Whether it is a mapping whose keys are all among `known`; says what is wrong with the others.

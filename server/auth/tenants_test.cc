@@ -114,6 +114,63 @@ TEST(Tenants, TokensAndCertificatesNameTheirIdentity) {
   EXPECT_EQ(by_certificate->identity, "ci");
 }
 
+constexpr char kClaims[] = R"(format: 1
+tenants:
+  audio:
+    identities:
+      alice: {oidc: alice@farm.example, rights: [submit]}
+      team: {oidc: [audio, audio-guests], rights: [read]}
+)";
+
+TEST(Tenants, ValuesOfAClaimNameTheirIdentity) {
+  const TenantDirectory directory = Directory(kClaims);
+  const absl::Time now = At("2026-11-20T12:00:00Z");
+  EXPECT_EQ(*directory.FindClaimValue("groups", {"staff", "audio", "audio-guests"}),
+            "audio-guests");
+  for (const char* key : {"https://login email\nalice@farm.example\nu-17",
+                          "https://login email\nalice@farm.example"}) {
+    Credentials credentials;
+    credentials.session = SignIn{SignIn::Way::kProvider, key};
+    const auto caller = directory.Authenticate(credentials, now);
+    ASSERT_TRUE(caller.ok()) << caller.status();
+    EXPECT_EQ(caller->identity, "alice");
+    EXPECT_EQ(caller->sign_in, *credentials.session);
+    // Its text is no certificate's name.
+    credentials.session->way = SignIn::Way::kCertificate;
+    EXPECT_FALSE(directory.Authenticate(credentials, now).ok());
+  }
+  for (const char* key : {"alice@farm.example", "https://login email\n", "\n\nalice@farm.example",
+                          "https://login email\nalice", ""}) {
+    Credentials credentials;
+    credentials.session = SignIn{SignIn::Way::kProvider, key};
+    EXPECT_FALSE(directory.Authenticate(credentials, now).ok()) << key;
+  }
+}
+
+TEST(Tenants, AnUnknownPersonIsToldWhatAnOperatorAdds) {
+  const TenantDirectory directory = Directory(kClaims);
+  const absl::Status unknown = directory.FindClaimValue("email", {"eve@farm.example"}).status();
+  EXPECT_EQ(ReasonOf(unknown), "UNKNOWN_IDENTITY");
+  EXPECT_EQ(unknown.message(),
+            "the provider knows you, this server does not: the claim 'email' is "
+            "'eve@farm.example'; an operator adds oidc: 'eve@farm.example' to an identity of the "
+            "tenants file");
+  const absl::Status many =
+      directory.FindClaimValue("groups", {"a", "b", "c", "d", "e", "f"}).status();
+  EXPECT_THAT(many.message(), HasSubstr("'a', 'b', 'c', 'd', 'e', ...;"));
+  const absl::Status two =
+      directory.FindClaimValue("groups", {"audio", "alice@farm.example"}).status();
+  EXPECT_EQ(ReasonOf(two), "AMBIGUOUS_IDENTITY");
+  EXPECT_THAT(two.message(), HasSubstr("'audio' and 'alice@farm.example'"));
+}
+
+TEST(Tenants, OneValueOfAClaimIsOneIdentitys) {
+  EXPECT_THAT(Problems("format: 1\ntenants: {a: {identities: {b: {rights: read, oidc: x}, c: "
+                       "{rights: read, oidc: [y, x, '']}}}}"),
+              ElementsAre(HasSubstr("tenants.a.identities.c.oidc: 'x' stands in the file twice"),
+                          HasSubstr("oidc: a name has 1 to 1024 characters, not 0")));
+}
+
 TEST(Tenants, RefusesWhomItDoesNotKnow) {
   const TenantDirectory directory = Directory(TwoTenants());
   const absl::Time now = At("2026-11-20T12:00:00Z");
@@ -193,7 +250,7 @@ tenants:
           HasSubstr("t.yaml:10:26: tenants.audio.identities.ci.rights: 'reed' is no right; did you "
                     "mean read?"),
           HasSubstr("t.yaml:11:18: tenants.audio.identities.ci.expires is 'tomorrow', not a date"),
-          HasSubstr("t.yaml:9:7: tenants.audio.identities.ci has neither token_sha256 nor"),
+          HasSubstr("t.yaml:9:7: tenants.audio.identities.ci has none of token_sha256,"),
           HasSubstr("t.yaml:14:17: tenants.audio.identities.token.rights is"),
           HasSubstr("t.yaml:13:23: tenants.audio.identities.token.token_sha256: a text of 6 "
                     "characters is no SHA-256")));
