@@ -37,6 +37,8 @@ build_packages=(
   nlohmann-json3-dev           # JSON of npuc-remote, templates and reports
   libjpeg62-turbo-dev          # pictures as calibration data; npuc -s draws weight histograms
   libssl-dev                   # MD5 and SHA-256; TLS of the HTTP port
+  libcurl4-openssl-dev         # HTTPS to the provider of sign-ins
+  libcjose-dev                 # signatures of that provider's tokens
   libseccomp-dev               # the system calls that a worker may make
   libgtest-dev                 # every preset configures the tests and benchmarks too
   libgmock-dev

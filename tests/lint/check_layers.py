@@ -74,6 +74,7 @@ DENIED = {
     "server/executor/": ["server/api/", "server/rpc/", "server/http/"],
     "server/api/": ["server/rpc/", "server/http/"],
     "server/http/": ["server/rpc/"],
+    "server/oidc/": ["server/rpc/", "server/http/", "server/api/", "server/executor/"],
 }
 
 # Library headers: pattern of the include -> (patterns of the files that may, why).
@@ -109,8 +110,13 @@ LIBRARIES = [
      [r"compiler_core/(config|pipeline|target|quant)/[^/]*\.cc$",
       r"compiler_core/base/yaml[^/]*\.cc$"],
      "YAML is read in few places and never named in a header"),
-    (r"^openssl/", [r"compiler_core/base/[^/]*\.cc$", r"server/rpc/", r"server/http/", r"client/"],
+    (r"^openssl/",
+     [r"compiler_core/base/[^/]*\.cc$", r"server/rpc/", r"server/http/", r"server/oidc/flow\.cc$",
+      r"client/"],
      "digests are compiler_core/base/digest.h"),
+    (r"^curl/", [r"server/oidc/fetcher\.cc$"], "HTTPS to others is server/oidc/fetcher.h"),
+    (r"^cjose/", [r"server/oidc/key_set\.cc$", r"server/oidc/oidc_test_util\.h$"],
+     "signatures of tokens are server/oidc/key_set.h"),
     (r"^boost/", [r"server/http/http_(server|connection)\.(cc|h)$"],
      "Boost's headers cost seconds; HTTP is server/http/http_server.h"),
     (r"^httplib\.h$", [TESTS], "cpp-httplib is the tests' client"),
