@@ -121,7 +121,12 @@ OWN = {
         "GetSignIn", "How somebody may sign in on the page.", an_object(
             needed={"type": "boolean", "description": "Whether calls need an identity."},
             certificate={"type": "string", "description":
-                         "The name in the certificate that the browser has shown."}),
+                         "The name in the certificate that the browser has shown."},
+            provider={"type": "string", "description":
+                      "The name of the OpenID Connect provider; `/auth/start?to=LINK` leads a "
+                      "browser there and back."},
+            problem={"type": "string", "description":
+                     "What went wrong there, said once."}),
         security=[]),
     ("post", "/v1/session"): own(
         "StartSession", "Keeps who calls in a session of the browser.", CALLER,

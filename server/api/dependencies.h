@@ -24,6 +24,10 @@ namespace npuc::log {
 class AuditLog;
 }  // namespace npuc::log
 
+namespace npuc::oidc {
+class SignInFlow;
+}  // namespace npuc::oidc
+
 namespace npuc::api {
 
 struct AdminControls;  // server/api/admin.h
@@ -42,7 +46,8 @@ struct ServerFacts {
 // What the calls stand on, whether they come by gRPC or by HTTP; all must outlive the servers.
 struct ApiDependencies {
   const auth::Authenticator* authenticator = nullptr;
-  auth::Sessions* sessions = nullptr;  // of the page; null: nobody can sign in there
+  auth::Sessions* sessions = nullptr;    // of the page; null: nobody can sign in there
+  oidc::SignInFlow* sign_ins = nullptr;  // by a provider; null: there is none
   jobs::JobService* jobs = nullptr;
   jobs::JobIndex* index = nullptr;
   executor::Submission* submission = nullptr;

@@ -9,6 +9,7 @@
 #include "compiler_core/base/status.h"
 #include "server/api/methods.h"
 #include "server/http/json.h"
+#include "server/jobs/service_error.h"
 
 namespace npuc::http {
 namespace {
@@ -27,6 +28,7 @@ EventStream::EventStream(EventStreams* streams, const api::ApiDependencies* deps
     : streams_(streams),
       deps_(deps),
       identity_(caller.identity),
+      session_(caller.session),
       place_(api::AddStream(*deps, api::kHttp, "WatchCompileJob", caller, ObjectOf(jobs),
                             /*is_transfer=*/false)),
       names_jobs_(names_jobs),
@@ -95,6 +97,12 @@ HttpStream::Piece EventStream::Take() {
 }
 
 absl::StatusOr<HttpStream::Piece> EventStream::Next() {
+  // It is asked at least each second, so that a sign-out ends the stream without a hint.
+  if (!session_.empty() && !deps_->sessions->Holds(session_)) {
+    return Fail(jobs::ServiceError(absl::StatusCode::kUnauthenticated,
+                                   "the session has ended; sign in again",
+                                   {.reason = "SESSION_ENDED"}));
+  }
   if (Piece piece = Take(); !piece.bytes.empty()) return piece;
   bool closing = false;
   {

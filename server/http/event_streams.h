@@ -82,6 +82,7 @@ class EventStream : public HttpStream {
   EventStreams* const streams_;
   const api::ApiDependencies* const deps_;
   const std::string identity_;
+  const std::string session_;                             // ends with it; empty: there is none
   const std::unique_ptr<api::OpenStreams::Place> place_;  // null: nobody keeps it
   const bool names_jobs_;
   // By pointer: a subscription may not move.

@@ -159,6 +159,7 @@ absl::string_view HttpReason(int status) {
   static constexpr std::pair<int, absl::string_view> kReasons[] = {
       {200, "OK"},
       {206, "Partial Content"},
+      {303, "See Other"},
       {304, "Not Modified"},
       {400, "Bad Request"},
       {401, "Unauthorized"},

@@ -18,7 +18,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "compiler_core/base/diagnostic.h"
-#include "compiler_core/base/json_tree.h"
+#include "compiler_core/base/digest.h"
 #include "compiler_core/base/status.h"
 #include "npuc/rpc/http.pb.h"
 #include "server/api/admin.h"
@@ -26,6 +26,7 @@
 #include "server/api/methods.h"
 #include "server/http/byte_range.h"
 #include "server/http/json.h"
+#include "server/http/session_calls.h"
 #include "server/http/sign_in.h"
 #include "server/jobs/service_error.h"
 
@@ -71,20 +72,20 @@ struct Route {
   }
 };
 
-// The session that the request's cookie names; nullopt: none. Not beside a token, which counts
-// before it, nor where one is about to begin.
-absl::StatusOr<std::optional<auth::SignIn>> FindSession(const RouteContext& context,
-                                                        const HttpRequest& head,
-                                                        const Route& route) {
-  auth::Sessions* const sessions = context.deps->sessions;
-  if (sessions == nullptr || head.CountHeader("Authorization") > 0 ||
+// The session of the page that the request has, if any. Not beside a token, which counts before it,
+// nor where one is about to begin.
+absl::Status FindSession(const RouteContext& context, const HttpRequest& head, const Route& route,
+                         auth::Credentials& credentials, std::string& session) {
+  if (context.deps->sessions == nullptr || head.CountHeader("Authorization") > 0 ||
       route.gate == Route::Gate::kSignIn || !context.deps->authenticator->needs_identity()) {
-    return std::nullopt;
+    return absl::OkStatus();
   }
-  ASSIGN_OR_RETURN(const std::string name, SessionOf(head, context.uses_tls));
-  if (name.empty()) return std::nullopt;
+  ASSIGN_OR_RETURN(const std::string name, CookieOf(head, CookieUse::kSession, context.uses_tls));
+  if (name.empty()) return absl::OkStatus();
   RETURN_IF_ERROR(CheckOwnPage(head, context.uses_tls));
-  return sessions->Find(name);
+  ASSIGN_OR_RETURN(credentials.session, FindSignIn(*context.deps, name));
+  session = Sha256Hex(name);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<auth::Caller> CallerOf(const RouteContext& context, const HttpRequest& head,
@@ -97,7 +98,8 @@ absl::StatusOr<auth::Caller> CallerOf(const RouteContext& context, const HttpReq
   credentials.certificate_names = head.certificate_names;
   credentials.peer = head.peer;
   credentials.from_page = IsFromPage(head) && route.gate != Route::Gate::kSignIn;
-  ASSIGN_OR_RETURN(credentials.session, FindSession(context, head, route));
+  std::string session;
+  RETURN_IF_ERROR(FindSession(context, head, route, credentials, session));
   ASSIGN_OR_RETURN(auth::Caller caller, context.deps->authenticator->Authenticate(credentials));
   if (route.right.has_value()) RETURN_IF_ERROR(caller.Require(*route.right));
   if (head.CountHeader("traceparent") == 1) {
@@ -105,6 +107,7 @@ absl::StatusOr<auth::Caller> CallerOf(const RouteContext& context, const HttpReq
         base::ParseTraceparent(head.Header("traceparent")).value_or(base::TraceContext{});
   }
   caller.peer = head.peer;
+  caller.session = std::move(session);
   if (context.deps->connections != nullptr) {
     context.deps->connections->Note(api::kHttp, head.endpoint, caller,
                                     absl::StrCat(route.http.method(), " ", route.http.path()));
@@ -186,63 +189,6 @@ Answered Run(const Exchange& exchange, const api::Method<Request, Response>& met
 Answered GetHealth(const Exchange& exchange) {
   HttpResponse response;
   response.SetBody(exchange.deps().readiness->Json(), kJson);
-  return response;
-}
-
-// Lists the ways to sign in on the page.
-Answered GetSignIn(const Exchange& exchange) {
-  const auth::Authenticator& authenticator = *exchange.deps().authenticator;
-  std::string text =
-      absl::StrCat("{\"needed\":", authenticator.needs_identity() ? "true" : "false");
-  if (!exchange.request.certificate_names.empty()) {
-    absl::StrAppend(&text,
-                    ",\"certificate\":", JsonQuoted(exchange.request.certificate_names.front()));
-  }
-  HttpResponse response;
-  response.SetBody(text + "}", kJson);
-  return response;
-}
-
-// Ends the session that the browser has, if any.
-absl::Status EndSession(const Exchange& exchange) {
-  const api::ApiDependencies& deps = exchange.deps();
-  ASSIGN_OR_RETURN(const std::string name, SessionOf(exchange.request, exchange.context.uses_tls));
-  if (deps.sessions == nullptr || name.empty()) return absl::OkStatus();
-  RETURN_IF_ERROR(CheckOwnPage(exchange.request, exchange.context.uses_tls));
-  const absl::StatusOr<auth::SignIn> found = deps.sessions->Find(name);
-  if (!found.ok()) return absl::OkStatus();
-  auth::Credentials credentials;
-  credentials.session = *found;
-  auto caller = deps.authenticator->Authenticate(credentials);
-  if (!caller.ok()) caller = auth::Caller();  // the tenants file knows it no longer
-  caller->peer = exchange.request.peer;
-  const absl::Status ended = deps.sessions->End(name);
-  api::Audit(deps, *caller, "sign_out", "", ended);
-  return ended;
-}
-
-// Keeps who called in a session. The answer is that of GetCaller.
-Answered StartSession(const Exchange& exchange) {
-  const api::ApiDependencies& deps = exchange.deps();
-  v1::GetCallerResponse answer;
-  RETURN_IF_ERROR(api::kGetCaller.RunAndWait(deps, exchange.caller, {}, &answer));
-  HttpResponse response = JsonResponse(answer);
-  // Without identities there is nothing to keep.
-  if (deps.sessions == nullptr || !deps.authenticator->needs_identity()) return response;
-  RETURN_IF_ERROR(EndSession(exchange));
-  const absl::StatusOr<std::string> name = deps.sessions->Start(exchange.caller.sign_in);
-  api::Audit(deps, exchange.caller, "sign_in", "", name.status());
-  RETURN_IF_ERROR(name.status());
-  SetSession(exchange.request, *name, deps.sessions->lifetime(), exchange.context.uses_tls,
-             response);
-  return response;
-}
-
-Answered SignOut(const Exchange& exchange) {
-  RETURN_IF_ERROR(EndSession(exchange));
-  HttpResponse response;
-  response.SetBody("{}", kJson);
-  ForgetSession(exchange.request, exchange.context.uses_tls, response);
   return response;
 }
 
@@ -415,7 +361,7 @@ std::vector<Route> MakeRoutes() {
   AddRoutes(*v1::DownloadArtifactRequest::descriptor(), "DownloadArtifact", auth::Right::kRead,
             GetArtifact, routes);
   const auto add_own = [&routes](const char* method, const char* path, Route::Gate gate,
-                                 Answered (*run)(const Exchange&),
+                                 const std::function<Answered(const Exchange&)>& run,
                                  std::optional<auth::Right> right = std::nullopt) {
     rpc::HttpRoute http;
     http.set_method(method);
@@ -426,10 +372,18 @@ std::vector<Route> MakeRoutes() {
   add_own("GET", "/v1/events", Route::Gate::kIdentity, WatchJobs, auth::Right::kRead);
   // gRPC has a health service of its own, which tells whether, not why.
   add_own("GET", "/v1/health", Route::Gate::kIdentity, GetHealth);
-  // The page alone calls these.
-  add_own("GET", "/v1/sign-in", Route::Gate::kNone, GetSignIn);
-  add_own("POST", "/v1/session", Route::Gate::kSignIn, StartSession);
-  add_own("POST", "/v1/session:end", Route::Gate::kNone, SignOut);
+  // The page alone calls these, and leads the browser to the last two.
+  const auto add_page = [&add_own](const char* method, const char* path, Route::Gate gate,
+                                   SessionCall call) {
+    add_own(method, path, gate, [call](const Exchange& exchange) {
+      return call(exchange.context, exchange.request, exchange.caller);
+    });
+  };
+  add_page("GET", "/v1/sign-in", Route::Gate::kNone, GetSignIn);
+  add_page("POST", "/v1/session", Route::Gate::kSignIn, StartSession);
+  add_page("POST", "/v1/session:end", Route::Gate::kNone, SignOut);
+  add_page("GET", "/auth/start", Route::Gate::kNone, GoToProvider);
+  add_page("GET", "/auth/callback", Route::Gate::kNone, ComeFromProvider);
   return routes;
 }
 

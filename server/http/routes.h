@@ -9,16 +9,16 @@
 
 namespace npuc::http {
 
-// What the paths below /v1 stand on.
+// What the paths of the service stand on.
 struct RouteContext {
   const api::ApiDependencies* deps;
   EventStreams* streams;
   bool uses_tls;
 };
 
-// Decides by the head of a request below /v1/: path, method, identity, right, and the type of the
-// body, in this order, so that nobody without an identity has a body read. `context` must outlive
-// the request.
+// Decides by the head of a request below /v1/ or /auth/: path, method, identity, right, and the
+// type of the body, in this order, so that nobody without an identity has a body read. `context`
+// must outlive the request.
 HttpAdmission AdmitApi(const RouteContext& context, const HttpRequest& head);
 
 // An error as an answer.

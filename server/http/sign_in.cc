@@ -20,22 +20,25 @@ std::string PortSuffix(absl::string_view authority) {
   return has_port ? absl::StrCat("_", authority.substr(colon + 1)) : "";
 }
 
-std::string CookieName(const HttpRequest& head, bool uses_tls) {
-  return absl::StrCat(uses_tls ? "__Host-" : "", "npuc", PortSuffix(head.Header("Host")));
+struct Kind {
+  const char* name;
+  const char* same_site;
+};
+
+Kind KindOf(CookieUse use) {
+  if (use == CookieUse::kProvider) return {"npuc-provider", "Lax"};
+  if (use == CookieUse::kProblem) return {"npuc-problem", "Strict"};
+  return {"npuc", "Strict"};
 }
 
-void AddCookie(const HttpRequest& request, absl::string_view value, absl::Duration age,
-               bool uses_tls, HttpResponse& response) {
-  response.AddHeader("Set-Cookie",
-                     absl::StrCat(CookieName(request, uses_tls), "=", value,
-                                  "; Path=/; Max-Age=", absl::ToInt64Seconds(age),
-                                  "; HttpOnly; SameSite=Strict", uses_tls ? "; Secure" : ""));
+std::string CookieName(const HttpRequest& head, CookieUse use, bool uses_tls) {
+  return absl::StrCat(uses_tls ? "__Host-" : "", KindOf(use).name, PortSuffix(head.Header("Host")));
 }
 
 }  // namespace
 
-absl::StatusOr<std::string> SessionOf(const HttpRequest& head, bool uses_tls) {
-  const std::string name = CookieName(head, uses_tls);
+absl::StatusOr<std::string> CookieOf(const HttpRequest& head, CookieUse use, bool uses_tls) {
+  const std::string name = CookieName(head, use, uses_tls);
   std::vector<std::string> found;
   for (const auto& [header, value] : head.headers) {
     if (!absl::EqualsIgnoreCase(header, "Cookie")) continue;
@@ -54,13 +57,18 @@ absl::StatusOr<std::string> SessionOf(const HttpRequest& head, bool uses_tls) {
   return found.empty() ? "" : found[0];
 }
 
-void SetSession(const HttpRequest& request, absl::string_view name, absl::Duration lifetime,
-                bool uses_tls, HttpResponse& response) {
-  AddCookie(request, name, lifetime, uses_tls, response);
+void SetCookie(const HttpRequest& request, CookieUse use, absl::string_view value,
+               absl::Duration lifetime, bool uses_tls, HttpResponse& response) {
+  response.AddHeader(
+      "Set-Cookie",
+      absl::StrCat(CookieName(request, use, uses_tls), "=", value,
+                   "; Path=/; Max-Age=", absl::ToInt64Seconds(lifetime),
+                   "; HttpOnly; SameSite=", KindOf(use).same_site, uses_tls ? "; Secure" : ""));
 }
 
-void ForgetSession(const HttpRequest& request, bool uses_tls, HttpResponse& response) {
-  AddCookie(request, "", absl::ZeroDuration(), uses_tls, response);
+void ForgetCookie(const HttpRequest& request, CookieUse use, bool uses_tls,
+                  HttpResponse& response) {
+  SetCookie(request, use, "", absl::ZeroDuration(), uses_tls, response);
 }
 
 bool IsFromPage(const HttpRequest& head) { return head.Header("Sec-Fetch-Site") == "same-origin"; }

@@ -10,17 +10,23 @@
 
 namespace npuc::http {
 
-// The cookie by which a browser names its session: HttpOnly, SameSite=Strict, with TLS Secure, for
-// this host alone. Its name has the port of Host, since a browser sends cookies of one host to all
-// its ports. Pure.
+// The cookies of this server, in a browser: HttpOnly, with TLS Secure, for this host alone. Their
+// names have the port of Host, since a browser sends cookies of one host to all its ports. Pure.
+enum class CookieUse : uint8_t {
+  kSession,   // names the session; SameSite=Strict
+  kProvider,  // a sign-in that is under way at the provider; SameSite=Lax, since the provider's
+              // page leads back here
+  kProblem,   // what the next sign-in page shows; SameSite=Strict
+};
 
-// The session that a request names; empty: none. UNAUTHENTICATED (AMBIGUOUS_IDENTITY): two.
-absl::StatusOr<std::string> SessionOf(const HttpRequest& head, bool uses_tls);
+// The value of the cookie that a request has; empty: none. UNAUTHENTICATED (AMBIGUOUS_IDENTITY):
+// two.
+absl::StatusOr<std::string> CookieOf(const HttpRequest& head, CookieUse use, bool uses_tls);
 
-// Makes the browser keep the session, or forget it.
-void SetSession(const HttpRequest& request, absl::string_view name, absl::Duration lifetime,
-                bool uses_tls, HttpResponse& response);
-void ForgetSession(const HttpRequest& request, bool uses_tls, HttpResponse& response);
+// Makes the browser keep the cookie, or forget it.
+void SetCookie(const HttpRequest& request, CookieUse use, absl::string_view value,
+               absl::Duration lifetime, bool uses_tls, HttpResponse& response);
+void ForgetCookie(const HttpRequest& request, CookieUse use, bool uses_tls, HttpResponse& response);
 
 // True where a script of a page of this server made the request, as browsers state it.
 bool IsFromPage(const HttpRequest& head);
