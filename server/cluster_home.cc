@@ -155,7 +155,8 @@ absl::StatusOr<pg::ConnectionOptions> OptionsOf(const Flags& flags) {
   RETURN_IF_ERROR(pg::CheckUrl(flags.cluster));
   pg::ConnectionOptions options{.url = flags.cluster};
   if (!flags.cluster_secret_file.empty()) {
-    ASSIGN_OR_RETURN(options.password, ReadSecret(flags.cluster_secret_file));
+    ASSIGN_OR_RETURN(options.password,
+                     ReadSecret("--cluster-secret-file", flags.cluster_secret_file));
   }
   return options;
 }

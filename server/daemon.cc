@@ -45,6 +45,7 @@
 #include "server/observe/readiness.h"
 #include "server/observe/readiness_log.h"
 #include "server/observe/reminder.h"
+#include "server/oidc/flow.h"
 #include "server/otlp/otlp_exporter.h"
 #include "server/rpc/certificate_end.h"
 #include "server/startup.h"
@@ -115,6 +116,7 @@ class Daemon {
   absl::Status StartTracing();
   absl::Status StartJobSystem();
   absl::Status StartAdmin();
+  absl::Status StartSignIns();
   absl::Status OpenSwitches();
   void ApplySwitches();
   void FillAdmin();
@@ -152,6 +154,10 @@ class Daemon {
   std::unique_ptr<auth::Authenticator> authenticator_;
   std::unique_ptr<auth::TenantRules> rules_;
   std::optional<auth::Sessions> sessions_;
+  // Sign-ins by a provider; null: there is none.
+  std::unique_ptr<oidc::CurlFetcher> fetcher_;
+  std::unique_ptr<oidc::Provider> provider_;
+  std::unique_ptr<oidc::SignInFlow> sign_ins_;
   std::unique_ptr<WorkerFleet> fleet_;
   std::unique_ptr<Stores> stores_;
   std::unique_ptr<JobHome> home_;
@@ -186,7 +192,11 @@ absl::Status Daemon::Start() {
   RETURN_IF_ERROR(StartTracing());
   RETURN_IF_ERROR(StartJobSystem());
   RETURN_IF_ERROR(StartAdmin());
+  RETURN_IF_ERROR(StartSignIns());
   ASSIGN_OR_RETURN(fronts_, Fronts::Start(context_, Dependencies()));
+  if (sign_ins_ != nullptr && sign_ins_->settings().page_url.empty()) {
+    sign_ins_->SetPageUrl(PageUrl(context_.flags, fronts_->web->port()));
+  }
   RETURN_IF_ERROR(system_->Recover());
   system_->StartIndexing();
   StartDispatching();
@@ -324,6 +334,24 @@ absl::Status Daemon::StartAdmin() {
   return absl::OkStatus();
 }
 
+absl::Status Daemon::StartSignIns() {
+  const Flags& flags = context_.flags;
+  if (flags.oidc.issuer.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(oidc::Settings settings, ReadOidcSettings(flags.oidc, flags.oidc_secret_file));
+  texts_.push_back(home_->OpenText("sign_in_key"));
+  fetcher_ = std::make_unique<oidc::CurlFetcher>(settings.ca_file);
+  const std::string page_url = settings.page_url;
+  provider_ =
+      std::make_unique<oidc::Provider>(oidc::Provider::Options{.settings = std::move(settings),
+                                                               .now = [] { return absl::Now(); },
+                                                               .steady_now = base::SteadyNow},
+                                       fetcher_.get());
+  sign_ins_ = std::make_unique<oidc::SignInFlow>(
+      oidc::SignInFlow::Options{.page_url = page_url, .now = [this] { return Now(); }},
+      provider_.get());
+  return sign_ins_->Attach(texts_.back().get());
+}
+
 absl::Status Daemon::OpenSwitches() {
   texts_.push_back(home_->OpenText("dispatch_paused"));
   ASSIGN_OR_RETURN(dispatch_, executor::OperatorSwitch::Open("dispatch_paused", texts_.back().get(),
@@ -375,6 +403,7 @@ api::ApiDependencies Daemon::Dependencies() {
   return {
       .authenticator = authenticator_.get(),
       .sessions = &*sessions_,
+      .sign_ins = sign_ins_.get(),
       .jobs = &system_->jobs,
       .index = &system_->index,
       .submission = &system_->submission,

@@ -15,6 +15,7 @@
 #include "server/auth/authenticator.h"
 #include "server/backup/backup.h"
 #include "server/job_home.h"
+#include "server/startup.h"
 
 namespace npuc::daemon {
 namespace {
@@ -60,13 +61,16 @@ int CheckConfig(const Flags& flags) {
     const auto read = auth::Authenticator::FromFile(flags.tenants, [] { return absl::Now(); });
     if (!read.ok()) problems.emplace_back(read.status().message());
   }
-  for (const std::string& path : {flags.tls_cert, flags.tls_key, flags.client_ca}) {
+  for (const std::string& path :
+       {flags.tls_cert, flags.tls_key, flags.client_ca, flags.oidc.ca_file}) {
     if (!path.empty() && access(path.c_str(), R_OK) != 0) {
       problems.push_back(absl::StrCat("cannot read ", path, ": ", std::strerror(errno)));
     }
   }
   const absl::Status headers = ReadOtlpHeaders(flags.otlp_headers_file).status();
   if (!headers.ok()) problems.emplace_back(headers.message());
+  const absl::Status secret = ReadOidcSettings(flags.oidc, flags.oidc_secret_file).status();
+  if (!secret.ok()) problems.emplace_back(secret.message());
   for (const std::string& problem : problems) std::cerr << "npucd: " << problem << "\n";
   if (!problems.empty()) return kWrongUsage;
   std::cout << "npucd: the options" << (flags.tenants.empty() ? "" : " and the tenants file")

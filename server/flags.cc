@@ -57,6 +57,14 @@ constexpr absl::string_view kValueOptions[] = {"--data-dir",
                                                "--cluster-content-mib",
                                                "--node-name",
                                                "--node-ttl-seconds",
+                                               "--oidc-issuer",
+                                               "--oidc-client-id",
+                                               "--oidc-client-secret-file",
+                                               "--oidc-scopes",
+                                               "--oidc-claim",
+                                               "--oidc-page-url",
+                                               "--oidc-ca-file",
+                                               "--oidc-name",
                                                "--audit-syslog",
                                                "--otlp-endpoint",
                                                "--otlp-headers-file",
@@ -135,7 +143,49 @@ absl::Status SetRatio(absl::string_view name, absl::string_view value, double& r
       absl::StrCat(name, " '", Printable(value), "' is not a number of 0 to 1"));
 }
 
+// Takes the value where it is good; an error begins with the flag's name.
+absl::Status SetChecked(absl::string_view name, absl::string_view value, const absl::Status& good,
+                        std::string& text) {
+  if (!good.ok()) return absl::InvalidArgumentError(absl::StrCat(name, " ", good.message()));
+  text = std::string(value);
+  return absl::OkStatus();
+}
+
+// Text that people read, or that stands in URLs.
+absl::Status CheckPlainText(absl::string_view text) {
+  constexpr size_t kMaxBytes = 255;
+  const bool is_plain = std::all_of(text.begin(), text.end(),
+                                    [](unsigned char c) { return !absl::ascii_iscntrl(c); });
+  if (!text.empty() && text.size() <= kMaxBytes && is_plain) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("'", Printable(text), "' is not a text of 1 to ",
+                                                 kMaxBytes, " bytes without control characters"));
+}
+
+absl::Status SetOidc(Flags& flags, absl::string_view name, absl::string_view value) {
+  oidc::Settings& to = flags.oidc;
+  if (name == "--oidc-issuer") {
+    return SetChecked(name, value, oidc::CheckIssuer(value), to.issuer);
+  }
+  if (name == "--oidc-scopes") {
+    return SetChecked(name, value, oidc::CheckScopes(value), to.scopes);
+  }
+  if (name == "--oidc-claim") {
+    return SetChecked(name, value, oidc::CheckClaimName(value), to.claim);
+  }
+  if (name == "--oidc-page-url") {
+    const absl::StatusOr<std::string> url = oidc::ReadPageUrl(value);
+    return SetChecked(name, url.ok() ? *url : "", url.status(), to.page_url);
+  }
+  if (name == "--oidc-client-secret-file") flags.oidc_secret_file = std::string(value);
+  if (name == "--oidc-ca-file") to.ca_file = std::string(value);
+  if (name == "--oidc-client-id")
+    return SetChecked(name, value, CheckPlainText(value), to.client_id);
+  if (name == "--oidc-name") return SetChecked(name, value, CheckPlainText(value), to.name);
+  return absl::OkStatus();
+}
+
 absl::Status SetValue(Flags& flags, absl::string_view name, absl::string_view value) {
+  if (absl::StartsWith(name, "--oidc-")) return SetOidc(flags, name, value);
   if (name == "--data-dir") flags.data_dir = std::string(value);
   if (name == "--listen") flags.listen = std::string(value);
   if (name == "--http") flags.http = std::string(value);
@@ -256,6 +306,34 @@ absl::Status CheckCluster(const Flags& flags) {
                    "128"));
 }
 
+// A sign-in provider needs a page to sign in on, and a file that says what people may do.
+absl::Status CheckOidc(Flags& flags) {
+  oidc::Settings& provider = flags.oidc;
+  if (provider.issuer.empty()) {
+    const oidc::Settings defaults;
+    const bool any = provider.scopes != defaults.scopes || provider.claim != defaults.claim ||
+                     !provider.client_id.empty() || !flags.oidc_secret_file.empty() ||
+                     !provider.page_url.empty() || !provider.ca_file.empty() ||
+                     !provider.name.empty();
+    if (!any) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        "the options --oidc-... need --oidc-issuer https://HOST, the provider's URL");
+  }
+  if (provider.client_id.empty() || flags.web.empty() || flags.tenants.empty()) {
+    return absl::InvalidArgumentError(
+        "--oidc-issuer needs --oidc-client-id ID, as the provider knows this server, --web "
+        "HOST:PORT with the page, and --tenants FILE, which says who may do what");
+  }
+  const absl::string_view web = flags.web;
+  if (provider.page_url.empty() && !oidc::IsLoopback(web)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--oidc-page-url https://HOST[:PORT] is required beside --web ", flags.web,
+                     ": the address at which browsers have the page, as the provider knows it"));
+  }
+  if (provider.name.empty()) provider.name = std::string(oidc::AuthorityOf(provider.issuer));
+  return absl::OkStatus();
+}
+
 // --backup, --restore and --check: one of them, on a data directory.
 absl::Status CheckTask(const Flags& flags) {
   const int tasks = static_cast<int>(!flags.backup.empty()) +
@@ -291,6 +369,7 @@ absl::Status Check(Flags& flags) {
     RETURN_IF_ERROR(CheckAddress("--web", flags.web));
     if (flags.insecure) RETURN_IF_ERROR(CheckLoopback("--web", flags.web, "--insecure serves"));
   }
+  RETURN_IF_ERROR(CheckOidc(flags));
   if (!flags.sandbox.has_value()) {
     flags.sandbox =
         flags.insecure ? worker::SandboxMode::kBestEffort : worker::SandboxMode::kRequire;
@@ -472,6 +551,28 @@ std::string StorageHelp() {
       "                      what a tenant may make is its quota call_rate\n");
 }
 
+std::string SignInHelp() {
+  return "  --session-hours N   how long a sign-in on the dashboard lasts (1 to 720; default: 12)\n"
+         "  --oidc-issuer URL   people sign in on the dashboard by this OpenID Connect provider "
+         "too:\n"
+         "                      https://HOST/PATH as it writes itself (default: none)\n"
+         "  --oidc-client-id ID  this server's name at the provider\n"
+         "  --oidc-client-secret-file FILE  its secret in the first line (default: none, a public\n"
+         "                      client)\n"
+         "  --oidc-page-url URL  https://HOST:PORT at which browsers have the dashboard; the "
+         "provider\n"
+         "                      sends them to /auth/callback there (default: the address of "
+         "--web,\n"
+         "                      if that is this machine's own)\n"
+         "  --oidc-scopes TEXT  what is asked of the provider (default: \"openid email\")\n"
+         "  --oidc-claim NAME   the claim whose value an identity of the tenants file has as "
+         "oidc:\n"
+         "                      (default: email)\n"
+         "  --oidc-ca-file FILE  PEM: who may sign the provider's certificate (default: the "
+         "system's)\n"
+         "  --oidc-name TEXT    the provider's name on the page (default: its host)\n";
+}
+
 std::string TraceHelp() {
   return "  --audit-syslog SOCKET  sends each line of the audit log to a syslog, too: /dev/log\n"
          "                      (default: none)\n"
@@ -503,8 +604,8 @@ std::string FlagsHelp() {
       "  --http HOST:PORT    HTTP: /healthz, /readyz, /metrics (default: none)\n"
       "  --web HOST:PORT     the HTTP/JSON API and the dashboard, with TLS and identities as "
       "gRPC\n"
-      "                      has them (default: none)\n"
-      "  --session-hours N   how long a sign-in on the dashboard lasts (1 to 720; default: 12)\n"
+      "                      has them (default: none)\n",
+      SignInHelp(),
       "  --workers N         compiles at once (default: one a CPU)\n"
       "  --spares N          workers kept ready for the next compiles, which saves each some "
       "ms\n"

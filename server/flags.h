@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "server/oidc/settings.h"
 #include "server/worker/sandbox.h"
 
 namespace npuc::daemon {
@@ -50,6 +51,8 @@ struct Flags {
   std::string node_name;             // among the daemons of a cluster; empty: made once
   int cluster_content_mib = 51200;   // uploads and results that are kept in PostgreSQL
   int node_ttl_seconds = 10;         // a node that is silent for so long is dead to the others
+  oidc::Settings oidc;               // the provider of sign-ins; no issuer: none
+  std::string oidc_secret_file;      // the client's secret; empty: a public client
   std::string audit_syslog;          // socket of a syslog that gets the audit log, too; empty: none
   std::string otlp_endpoint;         // URL of a collector for traces; empty: none
   std::string otlp_headers_file;     // lines NAME: VALUE, sent with each request to it

@@ -84,6 +84,49 @@ TEST(FlagsTest, TracesGoToACollector) {
               HasSubstr("needs --otlp-endpoint"));
 }
 
+TEST(FlagsTest, PeopleSignInByAProvider) {
+  const std::vector<const char*> served = {"--data-dir", "/d",          "--tls-cert", "c",
+                                           "--tls-key",  "k",           "--tenants",  "t",
+                                           "--web",      "0.0.0.0:8480"};
+  const auto with = [&served](std::vector<const char*> more) {
+    more.insert(more.begin(), served.begin(), served.end());
+    return more;
+  };
+  const auto flags = Parse(
+      with({"--oidc-issuer", "https://login.farm.example/realms/farm", "--oidc-client-id=npuc",
+            "--oidc-client-secret-file", "/s", "--oidc-page-url", "https://npuc.farm.example:443/",
+            "--oidc-scopes", "openid groups", "--oidc-claim", "groups", "--oidc-ca-file", "/ca"}));
+  ASSERT_TRUE(flags.ok()) << flags.status();
+  EXPECT_EQ(flags->oidc.issuer, "https://login.farm.example/realms/farm");
+  EXPECT_EQ(flags->oidc.client_id, "npuc");
+  EXPECT_EQ(flags->oidc_secret_file, "/s");
+  EXPECT_EQ(flags->oidc.page_url, "https://npuc.farm.example");
+  EXPECT_EQ(flags->oidc.scopes, "openid groups");
+  EXPECT_EQ(flags->oidc.claim, "groups");
+  EXPECT_EQ(flags->oidc.ca_file, "/ca");
+  EXPECT_EQ(flags->oidc.name, "login.farm.example");
+  EXPECT_THAT(ErrorOf(with({"--oidc-issuer", "https://a", "--oidc-client-id=npuc"})),
+              HasSubstr("--oidc-page-url https://HOST[:PORT] is required beside --web 0.0.0.0"));
+  EXPECT_THAT(ErrorOf(with({"--oidc-issuer", "https://a"})), HasSubstr("needs --oidc-client-id"));
+  EXPECT_THAT(ErrorOf(with({"--oidc-name", "a"})), HasSubstr("need --oidc-issuer"));
+  EXPECT_THAT(ErrorOf(with({"--oidc-claim", "sub"})), HasSubstr("need --oidc-issuer"));
+  EXPECT_THAT(ErrorOf({"--data-dir", "/d", "--insecure", "--web", "127.0.0.1:0", "--oidc-issuer",
+                       "https://a", "--oidc-client-id", "b"}),
+              HasSubstr("--tenants FILE"));
+  const auto here = Parse({"--data-dir", "/d", "--insecure", "--tenants", "t", "--web",
+                           "127.0.0.1:0", "--oidc-issuer", "http://localhost:1", "--oidc-client-id",
+                           "b", "--oidc-name", "Farm"});
+  ASSERT_TRUE(here.ok()) << here.status();
+  EXPECT_EQ(here->oidc.page_url, "");
+  EXPECT_EQ(here->oidc.name, "Farm");
+  EXPECT_THAT(ErrorOf({"--oidc-issuer", "http://login.farm.example"}),
+              HasSubstr("--oidc-issuer 'http://login.farm.example' would be reached without"));
+  EXPECT_THAT(ErrorOf({"--oidc-scopes", "email"}), HasSubstr("'openid' among them"));
+  EXPECT_THAT(ErrorOf({"--oidc-claim", "a b"}), HasSubstr("--oidc-claim 'a b'"));
+  EXPECT_THAT(ErrorOf({"--oidc-page-url", "https://a/b"}), HasSubstr("--oidc-page-url"));
+  EXPECT_THAT(ErrorOf({"--oidc-client-id", ""}), HasSubstr("--oidc-client-id"));
+}
+
 TEST(FlagsTest, WhatIsWrongIsNamed) {
   EXPECT_THAT(ErrorOf({"--insecure"}), HasSubstr("--data-dir"));
   EXPECT_THAT(ErrorOf({"--data-dir", "/d"}), HasSubstr("or --insecure to serve this machine"));

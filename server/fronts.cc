@@ -66,6 +66,10 @@ std::string AddressOf(const std::string& listen, int port) {
   return absl::StrCat(listen.substr(0, listen.rfind(':')), ":", port);
 }
 
+std::string PageUrl(const Flags& flags, int port) {
+  return absl::StrCat(flags.insecure ? "http://" : "https://", AddressOf(flags.web, port));
+}
+
 const char* SecurityName(const Flags& flags) {
   if (!flags.insecure) {
     return flags.client_ca.empty() ? "TLS, tokens" : "TLS, tokens and client certificates";

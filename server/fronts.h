@@ -28,6 +28,9 @@ struct Fronts {
 // "127.0.0.1:7070" of a --listen that may name port 0.
 std::string AddressOf(const std::string& listen, int port);
 
+// "https://127.0.0.1:7070": the page at the --web address, which is this machine's own.
+std::string PageUrl(const Flags& flags, int port);
+
 // "TLS, tokens": what keeps strangers out.
 const char* SecurityName(const Flags& flags);
 

@@ -127,12 +127,19 @@ absl::StatusOr<std::optional<int64_t>> SourceDateEpoch() {
   return seconds;
 }
 
-absl::StatusOr<std::string> ReadSecret(const std::string& path) {
-  constexpr char kFlag[] = "--cluster-secret-file";
-  ASSIGN_OR_RETURN(std::string text, ReadPrivateFile(kFlag, path, 1024));
+absl::StatusOr<std::string> ReadSecret(const char* flag, const std::string& path) {
+  ASSIGN_OR_RETURN(std::string text, ReadPrivateFile(flag, path, 1024));
   text.resize(std::min(text.size(), text.find_first_of("\r\n\0", 0, 3)));
-  if (text.empty()) return OfFile(kFlag, path, "its first line, the password, is empty");
+  if (text.empty()) return OfFile(flag, path, "its first line, the secret, is empty");
   return text;
+}
+
+absl::StatusOr<oidc::Settings> ReadOidcSettings(const oidc::Settings& settings,
+                                                const std::string& secret_file) {
+  oidc::Settings with_secret = settings;
+  if (secret_file.empty()) return with_secret;
+  ASSIGN_OR_RETURN(with_secret.client_secret, ReadSecret("--oidc-client-secret-file", secret_file));
+  return with_secret;
 }
 
 absl::StatusOr<otlp::Headers> ReadOtlpHeaders(const std::string& path) {

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "server/log/log.h"
+#include "server/oidc/settings.h"
 #include "server/otlp/http_post.h"
 
 namespace npuc::daemon {
@@ -33,9 +34,14 @@ absl::Status ClearPortFile(const std::string& path);
 // SOURCE_DATE_EPOCH, as reproducible builds have it; nullopt where it is not set.
 absl::StatusOr<std::optional<int64_t>> SourceDateEpoch();
 
-// The first line of a file with a password, without its end. INVALID_ARGUMENT: it cannot be read,
-// is empty or too long, or users beside its owner and group may read it. No error has its text.
-absl::StatusOr<std::string> ReadSecret(const std::string& path);
+// The first line of a file with a secret, without its end; `flag` names the file. INVALID_ARGUMENT:
+// it cannot be read, is empty or too long, or users beside its owner and group may read it. No
+// error has its text.
+absl::StatusOr<std::string> ReadSecret(const char* flag, const std::string& path);
+
+// The settings of --oidc-issuer with the client's secret. Errors as of ReadSecret.
+absl::StatusOr<oidc::Settings> ReadOidcSettings(const oidc::Settings& settings,
+                                                const std::string& secret_file);
 
 // The headers that --otlp-headers-file names; none of an empty path. Errors as of ReadSecret.
 absl::StatusOr<otlp::Headers> ReadOtlpHeaders(const std::string& path);

@@ -80,7 +80,7 @@ TEST_F(DataDirTest, ASecretIsTheFirstLineOfAFileThatOthersCannotRead) {
   const auto read = [&](absl::string_view text, mode_t mode) {
     std::ofstream(path, std::ios::trunc) << text;
     chmod(path.c_str(), mode);
-    return ReadSecret(path);
+    return ReadSecret("--cluster-secret-file", path);
   };
   EXPECT_EQ(*read("s3 cret\nmore\n", 0600), "s3 cret");
   EXPECT_EQ(*read("s3cret", 0440), "s3cret");
@@ -93,7 +93,8 @@ TEST_F(DataDirTest, ASecretIsTheFirstLineOfAFileThatOthersCannotRead) {
     EXPECT_THAT(status.ToString(), HasSubstr(path));
     EXPECT_THAT(status.ToString(), ::testing::Not(HasSubstr("s3cret")));
   }
-  EXPECT_EQ(ReadSecret(root_ + "/none").status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ReadSecret("--oidc-client-secret-file", root_ + "/none").status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 TEST_F(DataDirTest, HeadersOfTheCollectorAreSecrets) {
