@@ -3,14 +3,14 @@
 import "../report/views.css";
 import "./style.css";
 import { admin } from "./admin";
-import { ApiError, getHealth, getServer, getSignIn, reasonsOf } from "./api";
+import { ApiError, getHealth, getServer, reasonsOf } from "./api";
 import { compare } from "./compare";
 import { cores } from "./cores";
 import { field, h, say, tried } from "./dom";
 import { job } from "./job";
 import { jobs } from "./jobs";
 import { overview } from "./overview";
-import { askCaller, may, onChange, signIn, signOut } from "./session";
+import { askCaller, askWays, comeBack, goToProvider, may, onChange, signIn, signOut, takeProblem } from "./session";
 import { submit } from "./submit";
 import { trends } from "./trends";
 import type { View } from "./view";
@@ -36,7 +36,7 @@ function frame() {
 
 /** Who this is and what that one may do, and a way out for who signed in. */
 async function showWho() {
-  const [caller, ways] = await Promise.all([askCaller(), getSignIn().catch(() => undefined)]);
+  const [caller, ways] = await Promise.all([askCaller(), askWays()]);
   const rights = (caller?.rights ?? []).join(", ");
   operate.hidden = !caller || !may("admin");
   document.querySelector<HTMLElement>('#top nav a[href="#/submit"]')!.hidden = !may("submit");
@@ -97,9 +97,12 @@ async function askSignIn(why: string) {
   const input = h("input", { type: "password", id: "token", autocomplete: "current-password", required: true });
   const form = h("form", { class: "fields", submit: (event: Event) => { event.preventDefault(); void by(input.value.trim())(); } },
     field("Token", input), h("button", { class: "primary" }, "Sign in"));
-  const ways = await getSignIn().catch(() => undefined);
-  const certificate = ways?.certificate;
+  const ways = await askWays();
+  const { certificate, provider } = ways ?? {};
+  problem.textContent = takeProblem();
+  problem.hidden = !problem.textContent;
   main.replaceChildren(h("div", { class: "card" }, h("h1", {}, "Sign in"), h("p", { class: "soft" }, why), problem,
+    provider ? h("p", {}, h("button", { class: "primary", click: goToProvider }, `Sign in with ${provider}`)) : "",
     certificate ? h("p", {}, h("button", { class: "primary", click: by() }, `Sign in with the certificate ${certificate}`)) : "", form,
     h("p", { class: "soft" }, "For all tabs of this browser, until you sign out. An operator of this server gives tokens.")));
   document.title = "Sign in - npuc";
@@ -176,5 +179,6 @@ window.addEventListener("hashchange", open);
 document.querySelector(".skip")!.addEventListener("click", (event) => { event.preventDefault(); main.focus(); });
 onChange(() => void start());
 await showWho();
+comeBack();
 open();
 void watchHealth();
