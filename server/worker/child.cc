@@ -26,6 +26,7 @@
 #include "compiler_core/base/artifact_name.h"
 #include "compiler_core/base/digest.h"
 #include "compiler_core/base/status.h"
+#include "server/worker/confine.h"
 #include "server/worker/packet.h"
 
 namespace npuc::worker {
@@ -78,12 +79,8 @@ absl::Status ResetSignals() {
 }
 
 void SetLimit(__rlimit_resource which, uint64_t soft, uint64_t hard) {
-  // An ordinary user cannot go above a hard limit that is there; lower is as good.
-  rlimit now;
-  if (getrlimit(which, &now) != 0) FailCall("getrlimit");
-  const rlimit wanted = {std::min<rlim_t>(soft, now.rlim_max),
-                         std::min<rlim_t>(hard, now.rlim_max)};
-  if (setrlimit(which, &wanted) != 0) FailCall("setrlimit");
+  const absl::Status status = LimitResource(which, soft, hard);
+  if (!status.ok()) Fail(status.message());
 }
 
 void SetLimits(const ControlMessage& spawn, const MemoryInUse& memory, uint64_t input_bytes) {

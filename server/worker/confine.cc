@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -146,6 +147,21 @@ absl::StatusOr<cache::UniqueFd> MakeOutputFolder(uint64_t size_bytes, uint64_t m
                           MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
 }
 
+absl::StatusOr<cache::UniqueFd> MakeFolderOf(const std::string& name, absl::string_view bytes) {
+  constexpr size_t kSlackBytes = size_t{1} << 16;  // pages that are not full
+  ASSIGN_OR_RETURN(cache::UniqueFd folder,
+                   MakeMemoryFolder({{"size", absl::StrCat(bytes.size() + kSlackBytes)},
+                                     {"nr_inodes", "2"},
+                                     {"mode", "0555"}},
+                                    MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV));
+  const cache::UniqueFd file(
+      openat(folder.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444));
+  if (!file.valid()) return Failed("create a file in tmpfs");
+  RETURN_IF_ERROR(cache::WriteAllAt(file.get(), bytes, 0, name));
+  if (fchmod(file.get(), 0444) != 0) return Failed("fchmod");  // whatever the umask is
+  return folder;
+}
+
 absl::Status EnterEmptyRoot() {
   ASSIGN_OR_RETURN(const cache::UniqueFd root,
                    MakeMemoryFolder({{"size", "4096"}, {"nr_inodes", "1"}, {"mode", "0555"}},
@@ -153,6 +169,16 @@ absl::Status EnterEmptyRoot() {
                                         MOUNT_ATTR_NOEXEC));
   if (fchdir(root.get()) != 0) return Failed("fchdir");
   if (chroot(".") != 0) return Failed("chroot");
+  return absl::OkStatus();
+}
+
+absl::Status LimitResource(__rlimit_resource which, uint64_t soft, uint64_t hard) {
+  // An ordinary user cannot go above a hard limit that is there; lower is as good.
+  rlimit now;
+  if (getrlimit(which, &now) != 0) return Failed("getrlimit");
+  const rlimit wanted = {std::min<rlim_t>(soft, now.rlim_max),
+                         std::min<rlim_t>(hard, now.rlim_max)};
+  if (setrlimit(which, &wanted) != 0) return Failed("setrlimit");
   return absl::OkStatus();
 }
 

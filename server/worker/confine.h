@@ -1,13 +1,16 @@
 #ifndef NPUC_SERVER_WORKER_CONFINE_H_
 #define NPUC_SERVER_WORKER_CONFINE_H_
 
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include <cstdint>
 #include <functional>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "cache/posix.h"
 
 namespace npuc::worker {
@@ -36,9 +39,16 @@ absl::Status EnterUserNamespace();
 absl::StatusOr<cache::UniqueFd> MakeOutputFolder(uint64_t size_bytes, uint64_t max_files, uid_t uid,
                                                  gid_t gid);
 
+// A new file system in memory, attached nowhere, with one file that all may read and map as code: a
+// descriptor of its root folder.
+absl::StatusOr<cache::UniqueFd> MakeFolderOf(const std::string& name, absl::string_view bytes);
+
 // Makes an empty folder, that nobody can write, the root of the caller's view of files. Descriptors
 // that it has, and those alone, lead out of it.
 absl::Status EnterEmptyRoot();
+
+// Sets a limit of the calling process, or leaves it where it is lower already.
+absl::Status LimitResource(__rlimit_resource which, uint64_t soft, uint64_t hard);
 
 // Gives up being root and all groups.
 absl::Status BecomeWorkerUser();

@@ -29,7 +29,7 @@ namespace {
 constexpr const char* kAllowed[] = {
     // descriptors that it has, and files in its folder (the file view and landlock bound those)
     "read", "readv", "pread64", "write", "writev", "pwrite64", "lseek", "close", "fstat",
-    "newfstatat", "openat", "ftruncate",
+    "newfstatat",
     // memory; mapping code is told apart below
     "munmap", "mremap", "madvise", "brk",
     // itself
@@ -129,20 +129,41 @@ absl::StatusOr<SystemCallFilter> Builder::Export() const {
 // libseccomp's own macros leave a field to chance, which clang does not like.
 scmp_arg_cmp Equals(unsigned argument, uint64_t value) { return {argument, SCMP_CMP_EQ, value, 0}; }
 
+// Files and code of a compile: it writes its output folder, and no code comes into being.
+void AddForCompile(Builder& builder) {
+  constexpr uint32_t kAllow = SCMP_ACT_ALLOW;
+  builder.Add(kAllow, {"openat", "ftruncate"});
+  // The event channel is connected: no addresses.
+  builder.Add(kAllow, "sendto", {Equals(4, 0)});
+#ifndef NPUC_SANITIZED
+  for (const char* name : {"mmap", "mprotect"}) {
+    builder.Add(kAllow, name, {{2, SCMP_CMP_MASKED_EQ, PROT_EXEC, 0}});
+  }
+#endif
+}
+
+// Files and code of a user's library, which the dynamic loader maps behind the filter.
+void AddForLibrary(Builder& builder) {
+  constexpr uint64_t kWrites = O_WRONLY | O_RDWR | O_CREAT | O_TRUNC;
+  builder.Add(SCMP_ACT_ALLOW, "openat", {{2, SCMP_CMP_MASKED_EQ, kWrites, 0}});
+  for (const uint64_t flag : {O_WRONLY, O_RDWR, O_CREAT, O_TRUNC}) {
+    builder.Add(SCMP_ACT_KILL_PROCESS, "openat", {{2, SCMP_CMP_MASKED_EQ, flag, flag}});
+  }
+  builder.Add(SCMP_ACT_KILL_PROCESS, {"open", "creat", "unlink", "unlinkat", "rename", "renameat",
+                                      "renameat2", "mkdir", "mkdirat", "truncate"});
+#ifndef NPUC_SANITIZED
+  builder.Add(SCMP_ACT_ALLOW, {"mmap", "mprotect"});
+#endif
+}
+
 void AddConditional(Builder& builder, pid_t self) {
   constexpr uint32_t kAllow = SCMP_ACT_ALLOW;
   // abort and raise, of oneself.
   builder.Add(kAllow, "tgkill", {Equals(0, static_cast<uint64_t>(self))});
-  // The event channel is connected: no addresses.
-  builder.Add(kAllow, "sendto", {Equals(4, 0)});
   for (const int command : {F_GETFD, F_SETFD, F_GETFL, F_DUPFD_CLOEXEC}) {
     builder.Add(kAllow, "fcntl", {Equals(1, static_cast<uint64_t>(command))});
   }
 #ifndef NPUC_SANITIZED
-  // No code comes into being at run time.
-  for (const char* name : {"mmap", "mprotect"}) {
-    builder.Add(kAllow, name, {{2, SCMP_CMP_MASKED_EQ, PROT_EXEC, 0}});
-  }
   // Limits may be read.
   builder.Add(kAllow, "prlimit64", {Equals(0, 0), Equals(2, 0)});
 #endif
@@ -150,7 +171,7 @@ void AddConditional(Builder& builder, pid_t self) {
 
 }  // namespace
 
-absl::StatusOr<SystemCallFilter> MakeSystemCallFilter(pid_t self) {
+absl::StatusOr<SystemCallFilter> MakeSystemCallFilter(pid_t self, FilterFor what) {
   Builder builder;
   if (!builder.valid()) return absl::UnimplementedError("libseccomp does not know this machine");
   // The numbers of another ABI (32 bits, x32) would be other calls.
@@ -164,6 +185,11 @@ absl::StatusOr<SystemCallFilter> MakeSystemCallFilter(pid_t self) {
   builder.Add(SCMP_ACT_KILL_PROCESS, kDeadlyButForSanitizers);
 #endif
   AddConditional(builder, self);
+  if (what == FilterFor::kCompile) {
+    AddForCompile(builder);
+  } else {
+    AddForLibrary(builder);
+  }
   return builder.Export();
 }
 

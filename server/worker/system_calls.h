@@ -4,6 +4,7 @@
 #include <linux/filter.h>
 #include <sys/types.h>
 
+#include <cstdint>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -15,9 +16,18 @@ namespace npuc::worker {
 // only an attack makes end the process by SIGSYS, all others fail with EPERM.
 using SystemCallFilter = std::vector<sock_filter>;
 
+// The program that a filter is for.
+enum class FilterFor : uint8_t {
+  kCompile,
+  // A library of the user's (server/native): it may map code, since it is loaded behind the filter,
+  // and may open files for reading alone. To open one for writing ends the process.
+  kLibrary,
+};
+
 // `self` is the process's id in its own namespace: it may signal itself (abort), nobody else.
 // Errors: UNIMPLEMENTED where libseccomp does not know the machine.
-absl::StatusOr<SystemCallFilter> MakeSystemCallFilter(pid_t self);
+absl::StatusOr<SystemCallFilter> MakeSystemCallFilter(pid_t self,
+                                                      FilterFor what = FilterFor::kCompile);
 
 // For good, for the calling process with all its threads. It must have no new privileges set.
 absl::Status EnterSystemCallFilter(const SystemCallFilter& filter);

@@ -17,7 +17,6 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "server/worker/confine.h"
-#include "server/worker/protocol.h"
 
 namespace npuc::worker {
 namespace {
@@ -95,8 +94,9 @@ void OfferToOomKiller(absl::string_view score) {
   if (fd.ok()) cache::WriteAllAt(fd->get(), score, 0, path).IgnoreError();
 }
 
-Walls::Walls(uint32_t without)
+Walls::Walls(uint32_t without, FilterFor what)
     : without_(without),
+      what_(what),
       root_(geteuid() == 0),
       parent_(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0))) {
   TryAll(without);
@@ -133,7 +133,7 @@ void Walls::TryAll(uint32_t without) {
   if (root_) Try(Mechanism::kOwnUser, [] { return TryInChild(0, BecomeWorkerUser); });
   Try(Mechanism::kSystemCalls, [this] {
     RETURN_IF_ERROR(TryInChild(0, AttemptSystemCalls));
-    ASSIGN_OR_RETURN(filter_, MakeSystemCallFilter(kWorkerPidInside));
+    ASSIGN_OR_RETURN(filter_, MakeSystemCallFilter(kWorkerPidInside, what_));
     return absl::OkStatus();
   });
   Try(Mechanism::kLandlock, [] { return TryInChild(0, AttemptLandlock); });
@@ -188,7 +188,7 @@ absl::Status Walls::ShutIn(int folder_fd) const {
   if (Has(Mechanism::kLandlock)) RETURN_IF_ERROR(EnterLandlock(folder_fd));
   if (!Has(Mechanism::kSystemCalls)) return absl::OkStatus();
   if (Has(Mechanism::kPidNamespace)) return EnterSystemCallFilter(filter_);
-  ASSIGN_OR_RETURN(const SystemCallFilter filter, MakeSystemCallFilter(getpid()));
+  ASSIGN_OR_RETURN(const SystemCallFilter filter, MakeSystemCallFilter(getpid(), what_));
   return EnterSystemCallFilter(filter);
 }
 

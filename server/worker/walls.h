@@ -27,7 +27,7 @@ class Walls {
  public:
   // Tries each mechanism in a process of its own, and enters the namespaces that runs share. Those
   // in `without` (bits) are left out and reported as missing: for tests of what is lost with each.
-  explicit Walls(uint32_t without);
+  explicit Walls(uint32_t without, FilterFor what = FilterFor::kCompile);
 
   const SandboxReport& report() const { return report_; }
   bool Has(Mechanism mechanism) const { return report_.Has(mechanism); }
@@ -57,6 +57,7 @@ class Walls {
 
   SandboxReport report_;
   uint32_t without_;
+  FilterFor what_;
   bool root_;
   cache::UniqueFd parent_;  // a pidfd of the warm parent
   SystemCallFilter filter_;
