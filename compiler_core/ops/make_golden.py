@@ -36,6 +36,8 @@ def tensor_text(a):
 
 
 def attr_text(v):
+    if isinstance(v, np.ndarray):
+        return tensor_text(v)
     if isinstance(v, bool):
         return "true" if v else "false"
     if isinstance(v, (list, tuple)):
@@ -107,6 +109,23 @@ def unary():
     draw_for("Identity")
     x = f32(2, 3)
     emit("Identity", "f32", [x], {}, [x])
+
+
+def table():
+    """A function by its values: numpy's interpolation between the points."""
+    draw_for("Table")
+    for case, low, high, bits, dtype in (("f32", -2, 3, 2, np.float32),
+                                         ("f16", -1, 1, 0, np.float16),
+                                         ("fine", -4, 4, 5, np.float32)):
+        side = [2.0 ** e * (1 + k / 2 ** bits) for e in range(low, high) for k in range(2 ** bits)]
+        side.append(2.0 ** high)
+        points = np.array([0.0] + side + [-p for p in side], np.float32)
+        values = f32(len(points))
+        order = np.argsort(points)
+        x = np.concatenate([points, f32(40, lo=-12, hi=12), [-0.0, np.inf, -np.inf]]).astype(dtype)
+        y = np.interp(x.astype(np.float64), points[order], values[order].astype(np.float64))
+        emit("Table", case, [x], {"lowest": low, "highest": high, "bits": bits, "values": values},
+             [narrow(y, x)])
 
 
 def binary():
@@ -427,7 +446,7 @@ def selection():
 if __name__ == "__main__":
     with np.errstate(all="ignore"):
         for record in (unary, binary, matmul, reduce, softmax, layout, conv, batch_norm,
-                       quantize, rounding, selection):
+                       quantize, rounding, selection, table):
             draw_for(record.__name__)
             record()
     if only - written:

@@ -17,7 +17,7 @@ namespace npuc {
 
 namespace {
 
-absl::Span<const OpDef* const> Table() {
+absl::Span<const OpDef* const> Definitions() {
   static const OpDef* const kTable[] = {
 #define NPUC_OP(name) &Get##name##OpDef(),
 #include "compiler_core/ir/graph/op_list.inc"
@@ -88,9 +88,9 @@ absl::Status OpView::CheckInputCount(int lo, int hi) const {
       absl::StrCat(NameOf(node.op), " has ", count, " operands; it takes ", allowed));
 }
 
-absl::Span<const OpDef* const> AllOps() { return Table(); }
+absl::Span<const OpDef* const> AllOps() { return Definitions(); }
 
-const OpDef& DefOf(Op op) { return *Table()[static_cast<size_t>(op)]; }
+const OpDef& DefOf(Op op) { return *Definitions()[static_cast<size_t>(op)]; }
 
 absl::StatusOr<std::vector<TensorType>> InferNode(const Graph& graph, const Node& node) {
   const NodeView view(graph, node);

@@ -18,6 +18,7 @@
 #include "compiler_core/lowering/lower.h"
 #include "compiler_core/memplan/plan.h"
 #include "compiler_core/ops/graph_builder.h"
+#include "compiler_core/ops/table.h"
 #include "compiler_core/sim/simulator.h"
 #include "compiler_core/target/core_spec.h"
 
@@ -48,7 +49,7 @@ class NodeMaker {
         {Op::kReduceMax, &NodeMaker::Reduce},    {Op::kReduceMean, &NodeMaker::Reduce},
         {Op::kReduceSum, &NodeMaker::Reduce},    {Op::kReshape, &NodeMaker::Reshape},
         {Op::kSlice, &NodeMaker::Slice},         {Op::kSplit, &NodeMaker::Split},
-        {Op::kTranspose, &NodeMaker::Transpose},
+        {Op::kTable, &NodeMaker::FunctionTable}, {Op::kTranspose, &NodeMaker::Transpose},
     };
     static const std::set<Op> kBinary = {Op::kAdd,     Op::kDiv,     Op::kGreater,
                                          Op::kMaximum, Op::kMinimum, Op::kMul,
@@ -134,6 +135,19 @@ class NodeMaker {
     if (divides) range = {0.2f, 4};
     const bool softmax = spec_.op == Op::kSoftmax || spec_.op == Op::kLogSoftmax;
     AddOperand(RandomShape(softmax ? 1 : 0, 5), range, false, divides);
+  }
+
+  // The points of a smooth function.
+  void FunctionTable() {
+    const TableGrid grid = {-6, 3, 6};
+    std::vector<float> values;
+    for (const float x : TablePoints(grid)) values.push_back(std::atan(x));
+    const auto count = static_cast<int64_t>(values.size());
+    spec_.attrs["values"] = Tensor::FromFloats({count}, values);
+    spec_.attrs["lowest"] = grid.lowest;
+    spec_.attrs["highest"] = grid.highest;
+    spec_.attrs["bits"] = grid.bits;
+    Unary();
   }
 
   // One shape, or two that broadcast: dimensions of either side become 1 or are left out.

@@ -274,9 +274,11 @@ int IndexBits(const IntegerContext& context, const QuantParams& from) {
     return Jumps(context.graph().node(id).op);
   });
   if (jumps) return kMaxLutBits;  // nothing between two entries is right
-  // A function of several operators may bend anywhere: Relu6 inside of HardSwish.
+  // A function of several operators may bend anywhere: Relu6 inside of HardSwish. So may one that
+  // is known by its values alone.
   constexpr int kBitsOfBentFunction = 12;
-  const int least = context.layer().nodes.size() > 1 ? kBitsOfBentFunction : kMinLutBits;
+  const bool bends = nodes.size() > 1 || context.root().op == Op::kTable;
+  const int least = bends ? kBitsOfBentFunction : kMinLutBits;
   return std::clamp(context.settings().lut_bits, least, kMaxLutBits);
 }
 
