@@ -5,7 +5,8 @@ include(GNUInstallDirs)
 
 if(NOT NPUC_CORE_ONLY)
   install(TARGETS npucd npuc-worker DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT server)
-  install(TARGETS npuc npuc-remote DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
+  install(TARGETS npuc npuc-operator npuc-remote DESTINATION ${CMAKE_INSTALL_BINDIR}
+          COMPONENT tools)
   foreach(tool IN LISTS NPUC_COMPASS_TOOLS)  # links to npuc
     install(FILES "${PROJECT_BINARY_DIR}/bin/${tool}" DESTINATION ${CMAKE_INSTALL_BINDIR}
             COMPONENT tools)
@@ -16,6 +17,9 @@ if(NOT NPUC_CORE_ONLY)
   install(FILES deploy/OPERATIONS.md deploy/METRICS.md DESTINATION ${CMAKE_INSTALL_DOCDIR}d
           COMPONENT server)
   install(DIRECTORY deploy/alerts DESTINATION ${CMAKE_INSTALL_DOCDIR}d COMPONENT server)
+  # The C interface of operators that npuc-operator loads.
+  install(FILES client/operator/npuc_operator.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/npuc
+          COMPONENT tools)
   install(DIRECTORY deploy/samples DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT tools)
 
   set(docs "${PROJECT_BINARY_DIR}/docs")

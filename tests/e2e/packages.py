@@ -117,6 +117,7 @@ class System:
 def installed(system):
     """What the packages put where, and that it works."""
     for path in ("/usr/bin/npucd", "/usr/bin/npuc-worker", "/usr/bin/npuc", "/usr/bin/npuc-remote",
+                 "/usr/bin/npuc-operator", "/usr/include/npuc/npuc_operator.h",
                  "/usr/bin/aipubuild", "/usr/lib/systemd/system/npucd.service",
                  "/etc/npuc/npucd.yaml", "/usr/share/man/man8/npucd.8",
                  "/usr/share/man/man1/npuc.1",

@@ -58,6 +58,8 @@ ALLOWED = {
     "server/": PIPELINE_INTERFACE + ["cache/", "server/"],
     # The server's one look at the core descriptions, turned into plain data for the wire.
     "server/catalog/": TARGET + ["server/"],
+    # The program that loads users' libraries, by the C header that they are compiled with.
+    "server/native/": BASE + ["cache/", "server/worker/", "client/operator/"],
     # Which files a config names must be read as the compiler reads it.
     "client/": CONFIG_INTERFACE + ["client/"],
     "tests/": [CORE, "cache/", "server/", "client/"],
