@@ -125,6 +125,7 @@ class Checker {
 
   void Check(const Node& node, Diagnostics& diagnostics) const {
     if (node.source.op.empty() || node.op == Op::kPlaceholder || node.op == Op::kConst) return;
+    if (node.op == Op::kTable) return AddTable(node, diagnostics);
     const absl::string_view op = ListedName(node);
     const OpSupport* support = FindOp(core_, framework_, op);
     std::string becomes(support != nullptr && support->is_rewrite ? support->note : "");
@@ -153,6 +154,19 @@ class Checker {
     if (framework_ != Framework::kTensorFlow) return node.source.op;
     const std::optional<Op> op = OpNamed(node.source.op);
     return op.has_value() ? ListedAs(*op) : node.source.op;
+  }
+
+  // The operator's name says nothing here: a declaration with a library took its place.
+  void AddTable(const Node& node, Diagnostics& diagnostics) const {
+    diagnostics.Add(
+        {.kind = DiagnosticKind::kOperatorNotAccepted,
+         .message = absl::StrCat("a library computes it (elementwise: true in PLUGINS), and ",
+                                 core_.name, " has no command that looks values up"),
+         .file = options_.model_name,
+         .node = node.source.name,
+         .op = node.source.op,
+         .fix = absl::StrCat("give a formula in its declaration, compile for an integer core, or ",
+                             cuts_.FixFor(node))});
   }
 
   void AddRewritten(const Node& node, absl::string_view op, const std::string& becomes,

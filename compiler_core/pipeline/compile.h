@@ -14,6 +14,7 @@
 #include "compiler_core/base/byte_source.h"
 #include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/base/native_operators.h"
 #include "compiler_core/pipeline/summary.h"
 #include "compiler_core/report/histogram.h"
 
@@ -33,6 +34,8 @@ struct CompileRequest {
     std::shared_ptr<const ByteSource> bytes;
   };
   std::map<std::string, SideInput> side_inputs;
+  // Runs the libraries that files of PLUGINS name. Null: those are refused, as the daemon does.
+  NativeOperators* native_operators = nullptr;
   // Seconds since 1970 for the header's model_info, UTC. The only input besides the above that
   // changes output bytes, and only in that line.
   int64_t timestamp_seconds = 0;

@@ -36,7 +36,7 @@ absl::StatusOr<frontend::Plugins> ReadPlugins(const CompileRequest& request,
     if (input == request.side_inputs.end()) break;
     ASSIGN_OR_RETURN(const std::string text,
                      ReadAll(*input->second.bytes, static_cast<int64_t>(kMaxYamlBytes)));
-    (void)frontend::ReadPluginFile(text, input->second.name, ops, found);
+    (void)frontend::ReadPluginFile(text, input->second.name, ops, found, request.native_operators);
     if (front_end.has_plugins) continue;
     found.Add({.kind = DiagnosticKind::kConfigNotForTarget,
                .message = absl::StrCat("models of ", framework,

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/pipeline/import.h"
+#include "compiler_core/tools/native_runner.h"
 
 namespace npuc {
 namespace {
@@ -43,6 +44,7 @@ CompileRequest RequestOf(const LoadedConfig& loaded) {
   request.options = loaded.config.options;
   request.model_bytes = loaded.model.view();
   request.side_inputs = loaded.side_inputs;
+  request.native_operators = loaded.native_operators.get();
   return request;
 }
 
@@ -80,6 +82,7 @@ absl::StatusOr<LoadedConfig> LoadConfigText(const std::string& text, const std::
                   diagnostics);
   }
   RETURN_IF_ERROR(diagnostics.ToStatus());
+  loaded.native_operators = std::make_shared<NativeRunner>(path);
   return loaded;
 }
 

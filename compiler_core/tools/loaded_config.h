@@ -2,6 +2,7 @@
 #define NPUC_COMPILER_CORE_TOOLS_LOADED_CONFIG_H_
 
 #include <map>
+#include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -17,6 +18,7 @@ struct LoadedConfig {
   ParsedConfig config;
   FileBytes model;
   std::map<std::string, CompileRequest::SideInput> side_inputs;
+  std::shared_ptr<NativeOperators> native_operators;  // runs the libraries of PLUGINS
 };
 
 inline constexpr int64_t kMaxModelBytes = int64_t{1} << 31;

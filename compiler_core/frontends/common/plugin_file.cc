@@ -54,10 +54,12 @@ class OpReader {
     return std::move(op_);
   }
 
-  // The text of the formula, and the line of the file that its first line is behind.
+  // The text of the formula, and the line of the file that its first line is behind. Empty where a
+  // library takes its place.
   std::string ReadFormula(int& line) {
     std::string text;
-    const ConfigNode* const value = reader_.Needed("formula");
+    const bool is_needed = !reader_.Has("library");
+    const ConfigNode* const value = is_needed ? reader_.Needed("formula") : reader_.Find("formula");
     if (value == nullptr) return text;
     if (value->kind != NodeKind::kScalar) {
       reader_.WrongType("formula", *value, "lines of text, behind '|'");
@@ -67,7 +69,60 @@ class OpReader {
     return value->text;
   }
 
+  // The library that `op`, as Read() gave it, names; nullopt: it names none, or there was an error.
+  // `natives` opens it; null: libraries are refused.
+  std::optional<PluginLibrary> ReadLibrary(const PluginOp& op, NativeOperators* natives,
+                                           bool has_formula) {
+    const ConfigNode* const path = reader_.Find("library");
+    PluginLibrary library;
+    reader_.Flag("elementwise", library.elementwise);
+    reader_.Number("tolerance", 0, 1, library.tolerance);
+    CheckLibraryKeys(op, path != nullptr, has_formula);
+    if (path == nullptr) return std::nullopt;
+    reader_.Text("library", library.path);
+    if (library.path.empty()) return std::nullopt;  // reported
+    if (natives == nullptr) {
+      reader_.Report(DiagnosticKind::kNativeUnusable, *path,
+                     absl::StrCat("operator '", Printable(op.op), "' names the library '",
+                                  Printable(library.path),
+                                  "', which is code; a service runs none, and npuc alone may"),
+                     "compile by npuc; or give a formula and remove the line library");
+      return std::nullopt;
+    }
+    auto opened = natives->Open(op.file, library.path);
+    if (!opened.ok()) {
+      reader_.Report(DiagnosticKind::kNativeFailed, *path, std::string(opened.status().message()),
+                     "name a shared library by its path from the folder of this file");
+      return std::nullopt;
+    }
+    library.library = *std::move(opened);
+    return library;
+  }
+
  private:
+  // Reports keys that say something about a library or a formula that is not there.
+  void CheckLibraryKeys(const PluginOp& op, bool has_library, bool has_formula) {
+    const ConfigNode* const elementwise = reader_.Find("elementwise");
+    if (elementwise != nullptr && (!has_library || has_formula)) {
+      reader_.Report(DiagnosticKind::kConfigConflict, *elementwise,
+                     "elementwise speaks of an operator that a library alone computes",
+                     "remove the line elementwise");
+    }
+    const ConfigNode* const tolerance = reader_.Find("tolerance");
+    if (tolerance != nullptr && (!has_library || !has_formula)) {
+      reader_.Report(DiagnosticKind::kConfigConflict, *tolerance,
+                     "tolerance is between a formula and a library, and one of them is not there",
+                     "remove the line tolerance");
+    }
+    if (elementwise != nullptr && op.operands.size() != 1) {
+      reader_.Report(DiagnosticKind::kConfigConflict, *elementwise,
+                     absl::StrCat("an elementwise operator is a function of one operand; this one "
+                                  "has ",
+                                  op.operands.size()),
+                     "remove the line elementwise, or give a formula");
+    }
+  }
+
   // Reports a name that another thing of the formula has.
   void AddName(absl::string_view key, const ConfigNode& at, const std::string& name) {
     if (!IsFormulaName(name)) {
@@ -423,7 +478,7 @@ bool ParseFormula(PluginOp& op, const std::string& text, int line,
     names.attributes.push_back({attribute.name, IsList(attribute.type)});
   }
   for (const std::shared_ptr<const PluginOp>& other : before) {
-    if (other->subgraph.has_value()) continue;
+    if (other->subgraph.has_value() || !other->has_formula()) continue;
     Formula::Callee callee{other->op, &other->formula, {}};
     for (const PluginAttribute& attribute : other->attributes) {
       callee.defaults.push_back(attribute.fallback.has_value() ? &*attribute.fallback : nullptr);
@@ -448,7 +503,8 @@ bool SharesFramework(const PluginOp& a, const PluginOp& b) {
 }  // namespace
 
 bool ReadPluginFile(absl::string_view text, absl::string_view file,
-                    std::vector<std::shared_ptr<const PluginOp>>& ops, Diagnostics& diagnostics) {
+                    std::vector<std::shared_ptr<const PluginOp>>& ops, Diagnostics& diagnostics,
+                    NativeOperators* natives) {
   Diagnostics found;
   std::optional<ConfigNode> root;
   if (text.size() > kMaxPluginFileBytes) {
@@ -469,7 +525,11 @@ bool ReadPluginFile(absl::string_view text, absl::string_view file,
       *op = declared.Read();
       int line = 0;
       const std::string formula = declared.ReadFormula(line);
-      if (found.list().size() == before) (void)ParseFormula(*op, formula, line, ops, found);
+      op->native = declared.ReadLibrary(*op, natives, !formula.empty());
+      const bool is_native = one.Has("library") && formula.empty();
+      if (found.list().size() == before && !is_native) {
+        (void)ParseFormula(*op, formula, line, ops, found);
+      }
       for (const std::shared_ptr<const PluginOp>& other : ops) {
         if (other->op != op->op || !SharesFramework(*other, *op)) continue;
         one.Report(DiagnosticKind::kConfigDuplicate, at,

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/native_operator.h"
 #include "compiler_core/frontends/common/plugins.h"
 #include "compiler_core/frontends/common/subgraphs.h"
 
@@ -93,7 +94,11 @@ absl::Status RunPlugin(Node& node, const PluginOp& op,
     attributes.push_back(*std::move(value));
   }
   if constexpr (requires { node.SetRewritten(); }) node.SetRewritten();
-  ASSIGN_OR_RETURN(std::vector<ValueRef> results, op.formula.Run(node, operands, attributes));
+  if (!op.native.has_value()) {
+    ASSIGN_OR_RETURN(std::vector<ValueRef> results, op.formula.Run(node, operands, attributes));
+    return node.SetOutputs(std::move(results));
+  }
+  ASSIGN_OR_RETURN(std::vector<ValueRef> results, RunNative(node, op, operands, attributes));
   return node.SetOutputs(std::move(results));
 }
 

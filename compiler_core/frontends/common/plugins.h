@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/base/native_operators.h"
 #include "compiler_core/frontends/common/formula.h"
 
 namespace npuc::frontend {
@@ -58,6 +59,15 @@ struct PluginSubgraph {
   std::vector<std::vector<PluginPlace>> places;
 };
 
+// A library that computes an operator (client/PLUGINS.md, "Native operators").
+struct PluginLibrary {
+  std::string path;  // as written
+  std::shared_ptr<const NativeLibrary> library;
+  bool elementwise = false;  // declared: result i depends on element i of the one operand alone
+  // The largest difference from the formula, absolute of values below 1 and relative above.
+  double tolerance = 0x1p-10;
+};
+
 // One declared operator. Immutable.
 struct PluginOp {
   std::string op;                       // as the model has it; of other domains of ONNX DOMAIN.NAME
@@ -68,9 +78,11 @@ struct PluginOp {
   std::vector<std::string> operands;
   std::vector<PluginAttribute> attributes;
   std::vector<std::string> results;
-  Formula formula;
+  Formula formula;  // without results where the library alone says what the operator computes
   std::optional<PluginSubgraph> subgraph;
+  std::optional<PluginLibrary> native;
 
+  bool has_formula() const { return formula.result_count() > 0; }
   bool IsFor(absl::string_view framework) const;
 };
 
@@ -93,9 +105,11 @@ class Plugins {
 };
 
 // Adds the operators that a file declares to `ops`; those that are there already may be called by
-// its formulas. `file` names it in diagnostics. False where there was an error.
+// its formulas. `file` names it in diagnostics. `natives` opens the libraries that it names; null
+// where none may be run, and each is an error. False where there was an error.
 bool ReadPluginFile(absl::string_view text, absl::string_view file,
-                    std::vector<std::shared_ptr<const PluginOp>>& ops, Diagnostics& diagnostics);
+                    std::vector<std::shared_ptr<const PluginOp>>& ops, Diagnostics& diagnostics,
+                    NativeOperators* natives = nullptr);
 
 }  // namespace npuc::frontend
 
