@@ -72,7 +72,8 @@ def run(folder, config, want, what, output="y", x=X):
 
 def tutorial(folder):
     names = page_files(folder)
-    harness.check(names == ["abs.yaml", "net.yaml", "pattern.yaml", "named.yaml"],
+    harness.check(names == ["abs.yaml", "net.yaml", "pattern.yaml", "named.yaml", "checked.yaml",
+                            "elementwise.yaml"],
                   f"the page has other files: {names}")
     write(folder, "net.onnx", onnx_abs())
     without = harness.npuc(write(folder, "none.yaml", text_of(folder, "net.yaml").replace(

@@ -40,7 +40,8 @@
                                         darknet [-v] [--update] [NAME...],
                                         paddle [-v] [--update] [NAME...], mxnet [NAME...],
                                         boxes [TYPE...], model_boxes [FORMAT...],
-                                        detectors [NAME...], plugins, addresses,
+                                        detectors [NAME...], plugins, native_operators,
+                                        addresses,
                                         pictures, saved_model,
                                         sounds, kept_states, torch_states,
                                         onnx_oracle [-v] [NAME...]
@@ -71,8 +72,8 @@ SUITES = ("first_minute", "tf_graphs", "mnist", "vendor_headers", "vendor_frames
           "command_line", "constants", "not_finite", "saturation", "calibration_cost",
           "dead_channels", "row_plans", "stripes", "coded_weights", "cores", "published",
           "caffe", "darknet", "paddle", "mxnet", "boxes", "model_boxes", "detectors", "plugins",
-          "addresses", "pictures", "saved_model", "vendor_like", "sounds", "kept_states",
-          "torch_states", "onnx_oracle")
+          "native_operators", "addresses", "pictures", "saved_model", "vendor_like", "sounds",
+          "kept_states", "torch_states", "onnx_oracle")
 # Where the module cannot be named as the suite.
 MODULES = {"torch": "torch_nets"}
 
