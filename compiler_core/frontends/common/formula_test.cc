@@ -37,11 +37,17 @@ Parsed ParseOne(absl::string_view text) {
 }
 
 // Runs a formula on run-time values and gives its results by the operators' reference functions.
+CompileOptions NamedOptions() {
+  CompileOptions options;
+  options.model_name = "model";
+  return options;
+}
+
 std::vector<Tensor> Evaluate(const Formula& formula, const std::vector<Tensor>& operands,
                              const std::vector<FormulaNumbers>& attributes = {}) {
   Graph graph;
   Diagnostics diagnostics;
-  ImportState state(&graph, &diagnostics, CompileOptions{.model_name = "model"}, "");
+  ImportState state(&graph, &diagnostics, NamedOptions(), "");
   std::vector<ValueRef> values;
   for (size_t i = 0; i < operands.size(); ++i) {
     values.push_back(state.AddInput(absl::StrCat("in", i), operands[i].type()));
@@ -214,7 +220,7 @@ TEST(FormulaTest, ArgumentsThatDoNotFitTheTensorAreErrors) {
     if (!parsed.ok) continue;  // said before it runs
     Graph graph;
     Diagnostics diagnostics;
-    ImportState state(&graph, &diagnostics, CompileOptions{.model_name = "model"}, "");
+    ImportState state(&graph, &diagnostics, NamedOptions(), "");
     const ValueRef x = state.AddInput("x", {DType::kFloat32, {2, 2}});
     Emitter node(&state, {"node", "Acme"});
     const auto results = parsed.formula.Run(node, {x}, {});
