@@ -4,8 +4,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "compiler_core/base/compile_options.h"
+#include "compiler_core/base/framework.h"
 #include "compiler_core/config/config.h"
+#include "compiler_core/config/config_keys.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -23,6 +26,15 @@ std::vector<std::string> Problems(absl::string_view text) {
   std::vector<std::string> list;
   for (const Diagnostic& diagnostic : diagnostics.list()) list.push_back(diagnostic.ToString());
   return list;
+}
+
+// "TensorFlow, TFLite", of all front ends that a .cfg can name.
+std::string ModelTypes() {
+  std::vector<absl::string_view> words;
+  for (const FrameworkInfo& info : AllFrameworks()) {
+    if (!info.cfg_word.empty()) words.push_back(info.cfg_word);
+  }
+  return absl::StrJoin(words, ", ");
 }
 
 // Both texts mean the same.
@@ -398,10 +410,8 @@ TEST(CfgConfigTest, Malformed) {
       {"[Common]\nmode = run\n[Parser]\nmodel_type = torch\ninput_model = m\nmodel_name = m\n",
        {"c.cfg: [GBuilder] inputs is missing: the files that the simulator reads; mode is run; add "
         "a line like inputs = input.bin [NPUC1005]",
-        "c.cfg:4:14: model_type is 'torch'; allowed: TensorFlow, TFLite, ONNX, Caffe, Darknet, "
-        "Paddle, MXNet, Compass; "
-        "write one of "
-        "these [NPUC1007]"}},
+        absl::StrCat("c.cfg:4:14: model_type is 'torch'; allowed: ", ModelTypes(),
+                     "; write one of these [NPUC1007]")}},
       {"[Common]\nmode = walk\ngraph = g.txt\nweight_bts = 8\n",
        {"c.cfg: [Common] bin is missing: the weights of the IR; add a line like bin = net.bin "
         "[NPUC1005]",
@@ -420,10 +430,9 @@ TEST(CfgConfigTest, Malformed) {
         "c.cfg:10:16: model_domain is 'audio'; allowed: image_classification, object_detection, "
         "keyword_spotting, speech_recognition, image_segmentation; write one of these [NPUC1007]",
         "c.cfg:12:10: tiling is 'best'; allowed: fps; write one of these [NPUC1007]",
-        "c.cfg:13:10: CORENAME is 'X2_1203', not one of GRUS, V150, LEO, V100, APUS, V120, "
-        "Z2_0901, Z2_1002, Z2_1004, Z2_1104, Z3_0901, Z3_1104, X1_1204, X2_1204, X2_1204MP3, "
-        "REF128; did "
-        "you mean 'X2_1204'? [NPUC1007]"}},
+        absl::StrCat("c.cfg:13:10: CORENAME is 'X2_1203', not one of ",
+                     WordsOf(FindConfigKey("CORENAME")->choices),
+                     "; did you mean 'X2_1204'? [NPUC1007]")}},
       {absl::StrCat(kGood, "preprocess_type = RGB2BGR, YUV\npreprocess_params = {}, {}\n"),
        {"c.cfg:7:19: preprocess_type: 'YUV' is none of RESIZE, RGB2BGR, BGR2RGB, RGB2GRAY, "
         "BGR2GRAY, STANDARDIZATION; write steps and their braces like RESIZE, RGB2BGR and "
