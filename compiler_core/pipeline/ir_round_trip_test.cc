@@ -22,6 +22,7 @@
 #include "compiler_core/ops/layers.h"
 #include "compiler_core/ops/op.h"
 #include "compiler_core/passes/passes.h"
+#include "compiler_core/pipeline/random_nodes_test_util.h"
 #include "compiler_core/quant/compass_ir/ir_writer.h"
 #include "compiler_core/quant/kept/kept_scales.h"
 #include "compiler_core/quant/params.h"
@@ -509,6 +510,31 @@ TEST(IrRoundTrip, FloatNetsCompileToTheSameBytes) {
   }
   EXPECT_GE(compared, kLeastCompared);
   ExpectEveryType(counts);
+}
+
+// A function that Compass lacks, or one with attributes, must not be written as another one.
+TEST(IrRoundTrip, EachFunctionIsReadAsItWasOrRefused) {
+  int read_back = 0;
+  for (const OpDef* def : AllOps()) {
+    if (!def->traits.is_pointwise || def->traits.layout != LayoutRule::kElementwise) continue;
+    SCOPED_TRACE(NameOf(def->op));
+    std::mt19937 random(7);
+    const absl::StatusOr<NodeGraph> net = BuildNodeGraph(RandomNode(def->op, random, 40));
+    ASSERT_TRUE(net.ok()) << net.status();
+    QuantPlan plan;
+    plan.layers = GroupLayers(net->graph);
+    Diagnostics refused;
+    const std::optional<Graph> read = ThroughIr(net->graph, plan, refused);
+    if (!read.has_value()) {
+      ExpectRefusedByName(refused);
+      continue;
+    }
+    const std::vector<Tensor> want = RunReference(net->graph, net->inputs).value();
+    const std::vector<Tensor> got = RunReference(*read, net->inputs).value();
+    EXPECT_EQ(got[0].ToFloats(), want[0].ToFloats());
+    ++read_back;
+  }
+  EXPECT_GE(read_back, 15);
 }
 
 TEST(IrRoundTrip, OutputsThatShareAValueKeepTheirNames) {

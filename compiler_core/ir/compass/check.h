@@ -17,6 +17,10 @@ namespace npuc::compass {
 absl::Status CheckDocument(const Document& document, std::optional<int64_t> bin_bytes,
                            absl::string_view file_name, Diagnostics& diagnostics);
 
+// True for a layer type that is a function of each element of its one bottom, and that needs no
+// attribute: "Exp". Case counts.
+bool IsFunctionType(absl::string_view type);
+
 // --- what check.cc and check_layers.cc share ---
 
 // A layer as far as its general keys could be read.

@@ -74,8 +74,7 @@ class TypeChecker {
   void Run() {
     const auto* const rule = std::find_if(
         kRules.begin(), kRules.end(), [this](const TypeRule& r) { return r.type == layer_.type; });
-    const std::vector<absl::string_view> functions = Words(kFunctions);
-    if (std::find(functions.begin(), functions.end(), layer_.type) != functions.end()) {
+    if (IsFunctionType(layer_.type)) {
       if (CheckCounts({layer_.type, 1, "", "", ""})) ExpectTop(layer_.bottoms[0]);
       return;
     }
@@ -402,6 +401,11 @@ class TypeChecker {
 };
 
 }  // namespace
+
+bool IsFunctionType(absl::string_view type) {
+  const std::vector<absl::string_view> functions = Words(kFunctions);
+  return std::find(functions.begin(), functions.end(), type) != functions.end();
+}
 
 void CheckLayerType(const LayerView& layer, LayerReporter& reporter) {
   TypeChecker(layer, reporter).Run();

@@ -10,11 +10,13 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "compiler_core/base/fixed_point.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/ir/compass/check.h"
 #include "compiler_core/ir/compass/stored_factor.h"
 #include "compiler_core/ops/layers.h"
 #include "compiler_core/ops/op.h"
@@ -366,7 +368,7 @@ class Writer {
       block.Set("method", std::string(TraitsOf(root.op).method));
     } else if (type == "Activation" || type == "Eltwise") {
       block.Set("method", std::string(TraitsOf(root.op).method));
-    } else if (!IsFunction(layer, root)) {
+    } else if (!IsFunction(layer, root) || HasAttributes(root) || !compass::IsFunctionType(type)) {
       RETURN_IF_ERROR(AddMoved(root, bottom, block));
     }
     AddActivation(layer, block);
@@ -378,6 +380,13 @@ class Writer {
     const OpTraits& traits = TraitsOf(root.op);
     return traits.is_pointwise && root.inputs.size() == 1 && layer.nodes.size() == 1 &&
            traits.layout == LayoutRule::kElementwise;
+  }
+
+  // Attributes of a function, which its layer would lose.
+  static bool HasAttributes(const Node& node) {
+    return std::any_of(node.attrs.begin(), node.attrs.end(), [](const auto& attribute) {
+      return !absl::StartsWith(attribute.first, kFactPrefix);
+    });
   }
 
   // Attributes of layers that move elements, and of the others that need none or few.
@@ -444,8 +453,9 @@ class Writer {
   // RELU6's that the range of the integers cannot say.
   bool HasMethods(const Layer& layer) const {
     if (layer.type == "Activation") {
-      return layer.nodes.size() == 1 && TraitsOf(graph_.node(layer.root).op).method != "MAX" &&
-             TraitsOf(graph_.node(layer.root).op).method != "MIN";
+      const Node& root = graph_.node(layer.root);
+      const absl::string_view method = TraitsOf(root.op).method;
+      return layer.nodes.size() == 1 && method != "MAX" && method != "MIN" && !HasAttributes(root);
     }
     if (ClampsOf(graph_, layer) == ClampRange() || ActivationOf(layer) != "NONE") return true;
     const QuantParams* params = ParamsOf(layer.outputs[0]);
