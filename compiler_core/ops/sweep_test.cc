@@ -181,6 +181,51 @@ TEST_P(OperatorSweep, InferredTypesAreThoseOfTheReference) {
   EXPECT_TRUE(refused > 0 || def.op == Op::kIdentity || def.op == Op::kCast);
 }
 
+// True where results differ by more than a hundredth between points that are next to each other,
+// with numbers for all operands but the first. The widest step of many is searched again in parts.
+bool FindJump(const OpDef& def, const Node& node) {
+  constexpr int kParts = 256;
+  float low = -4.3f;
+  float high = 4.1f;
+  for (int pass = 0; pass < 4; ++pass) {
+    std::vector<float> points;
+    for (int i = 0; i <= kParts; ++i) points.push_back(low + (high - low) * i / kParts);
+    std::vector<Tensor> operands(node.inputs.size(), Tensor::ScalarFloat(0.75));
+    operands[0] = Tensor::FromFloats({kParts + 1}, points);
+    const absl::StatusOr<std::vector<Tensor>> results = def.reference(node, operands);
+    if (!results.ok()) return false;
+    const Tensor& y = (*results)[0];
+    double widest = 0.01;
+    int at = -1;
+    for (int i = 0; i < kParts; ++i) {
+      const double step = std::fabs(y.at(i + 1) - y.at(i));
+      if (!(step > widest) || !(std::fabs(y.at(i)) + std::fabs(y.at(i + 1)) < 1e3)) continue;
+      widest = step;
+      at = i;
+    }
+    if (at < 0) return false;
+    low = points[static_cast<size_t>(at)];
+    high = points[static_cast<size_t>(at) + 1];
+  }
+  return true;
+}
+
+TEST_P(OperatorSweep, AJumpIsKnownToThoseThatFollowFunctionsByPoints) {
+  const OpDef& def = *GetParam();
+  if (!def.traits.is_pointwise) GTEST_SKIP() << "no function of single elements";
+  const bool is_known = def.op == Op::kFloor || def.op == Op::kGreater || def.op == Op::kRound;
+  bool jumps = false;
+  for (const GoldenCase& golden : LoadGolden(NameOf(def.op))) {
+    for (const Node& node : golden.graph.nodes()) {
+      const bool is_float =
+          node.op == def.op && golden.graph.type(node.inputs[0]).dtype == DType::kFloat32;
+      jumps = jumps || (is_float && FindJump(def, node));
+    }
+  }
+  EXPECT_EQ(jumps, is_known) << "here, in IsContinuous() of quant/read_ranges.cc and, for a table "
+                                "of all integers, in Jumps() of lowering/integer/elementwise.cc";
+}
+
 INSTANTIATE_TEST_SUITE_P(AllOps, OperatorSweep,
                          ::testing::ValuesIn(AllOps().begin(), AllOps().end()),
                          [](const auto& info) { return std::string(NameOf(info.param->op)); });
