@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """The tables of errors in proto/API.md and HTTP.md against the code: every reason that the service
 can answer with has a row, every row is of a reason that the code knows, and some unit test expects
-it. Every call of the protos has its place in API.md's table of rights, and is made by each identity
-in server/rpc/isolation_test.cc."""
+it. Every call of the protos has its place in API.md's table of rights, is made by each identity in
+server/rpc/isolation_test.cc, and by client/lib."""
 
 import os
 import re
@@ -39,7 +39,7 @@ def sources(folder):
                 yield name, read(os.path.join(where, name))
 
 
-def problems_of_calls(protos, page, test):
+def problems_of_calls(protos, page, test, client):
     """Of the calls in the texts of the protos."""
     calls = set(re.findall(r"^  rpc (\w+)\(", protos, re.M))
     table = page.split("| right | calls |", 1)[-1].split("\n\n", 1)[0]
@@ -47,7 +47,9 @@ def problems_of_calls(protos, page, test):
     made = set(re.findall(r'^ +\{"(\w+)",$', test, re.M))
     return ([f"proto/API.md has {c} under no right" for c in sorted(calls - listed)] +
             [f"proto/API.md: {c} is no call" for c in sorted(listed - calls)] +
-            [f"isolation_test.cc has no row {c}" for c in sorted(calls - made)])
+            [f"isolation_test.cc has no row {c}" for c in sorted(calls - made)] +
+            [f"client/lib makes no call of {c}"
+             for c in sorted(calls - set(re.findall(r"\bPrepareAsync(\w+)", client)))])
 
 
 def main():
@@ -72,7 +74,8 @@ def main():
     problems += problems_of_calls(
         "".join(read(os.path.join(folder, name)) for name in sorted(os.listdir(folder))),
         read(os.path.join(ROOT, "proto", "API.md")),
-        read(os.path.join(ROOT, "server", "rpc", "isolation_test.cc")))
+        read(os.path.join(ROOT, "server", "rpc", "isolation_test.cc")),
+        "".join(text for _, text in sources("client/lib")))
     for problem in problems:
         print(problem)
     print(f"error rows: {len(table)} reasons, {len(problems)} problems")
