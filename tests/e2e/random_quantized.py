@@ -15,6 +15,7 @@ its config and its inputs there.
 import argparse
 import collections
 import concurrent.futures
+import glob
 import json
 import os
 import re
@@ -28,8 +29,19 @@ import harness
 import quantized_nets
 import quantized_writers
 
-CORES = ("X2_1204", "Z2_0901", "Z2_1002", "Z2_1004", "Z2_1104", "Z3_0901", "Z3_1104", "X1_1204",
-         "X2_1204MP3", "REF128")
+
+def integer_cores():
+    """The names of all cores of the integer command set: X2_1204, then in the order of lists."""
+    places = {}
+    for path in glob.glob(os.path.join(harness.ROOT, "compiler_core/target/cores/*.yaml")):
+        with open(path, encoding="utf-8") as f:
+            facts = dict(re.findall(r"^(name|place|family): (\w+)$", f.read(), re.M))
+        if facts["family"] == "integer":
+            places[facts["name"]] = int(facts["place"])
+    return sorted(places, key=lambda name: (name != "X2_1204", places[name]))
+
+
+CORES = integer_cores()
 NETS_PER_BATCH = 50
 TIMEOUT_SECONDS = 60
 IR_EVERY = 8
