@@ -85,16 +85,21 @@ def run_case(case):
     return out
 
 
+def expected_of(case):
+    """The text of the case's expected.txt; empty where it is not written yet."""
+    path = os.path.join(HERE, case, "expected.txt")
+    return read(path) if os.path.exists(path) else ""
+
+
 def check_cases(names, update):
     failed = 0
     for case in names:
-        path = os.path.join(HERE, case, "expected.txt")
-        expected = read(path) if os.path.exists(path) else ""
+        expected = expected_of(case)
         found = run_case(case)
         if found == expected:
             continue
         if update:
-            with open(path, "w", encoding="utf-8") as f:
+            with open(os.path.join(HERE, case, "expected.txt"), "w", encoding="utf-8") as f:
                 f.write(found)
             print(f"{case}: rewritten")
             continue
@@ -119,7 +124,7 @@ def examples():
     """number -> (case, line): the shortest message of that kind in any case."""
     best = {}
     for case in cases():
-        for line in read(os.path.join(HERE, case, "expected.txt")).splitlines():
+        for line in expected_of(case).splitlines():
             match = re.search(r"\[NPUC(\d{4})\]$", line)
             if not match:
                 continue
@@ -162,7 +167,7 @@ def page(all_kinds, retired, found, exceptions):
 def lines_without_fix():
     """Of what the cases expect: a diagnostic says what to do behind a semicolon."""
     for case in cases():
-        for line in read(os.path.join(HERE, case, "expected.txt")).splitlines():
+        for line in expected_of(case).splitlines():
             if re.search(r"\[NPUC\d+\]$", line) and "; " not in line:
                 yield f"{case}: nothing says what to do: {line}"
 
@@ -171,7 +176,8 @@ def coverage_problems(all_kinds, retired, found, exceptions):
     known = {number for number, *_ in all_kinds}
     for number, name, *_ in all_kinds:
         if number not in found and str(number) not in exceptions:
-            yield f"NPUC{number} {name}: no golden case produces it; add one in tests/golden"
+            yield (f"NPUC{number} {name}: no golden case produces it; add one in tests/golden, and "
+                   "run tests/golden/run_golden.py --update CASE")
     for number in sorted(found):
         if number not in known:
             yield f"NPUC{number} in {found[number][0]}: no such kind in diagnostic_kinds.inc"
