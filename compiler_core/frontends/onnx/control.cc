@@ -1,11 +1,13 @@
-// Loops, branches and calls of local functions. If runs the branch that its condition chooses, Loop
-// its body as many turns as its count and its condition say, Scan as many as its operands have
-// elements; all must be known while compiling.
+// Loops, branches and calls of local functions. Loop runs its body as many turns as its count and
+// its condition say, Scan as many as its operands have elements; all must be known while compiling.
+// If runs the branch that its condition chooses; both where the condition is computed at run time,
+// which then chooses between their results.
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/branches.h"
 #include "compiler_core/frontends/onnx/graph_import.h"
 
 namespace npuc::onnx {
@@ -208,11 +210,12 @@ bool GraphImport::HasCounts(const NodeView& node, const GraphView& graph, size_t
   return false;
 }
 
-// True: none of the values, which are to be stacked, is a sequence; else that is reported.
+// True: none of the values, which are to be stacked or chosen from, is a sequence; else that is
+// reported.
 bool GraphImport::AreTensors(const NodeView& node, absl::Span<const ValueRef> values) {
   if (std::none_of(values.begin(), values.end(), &IsSequence)) return true;
   AddError(DiagnosticKind::kUnsupportedOperatorMode, node,
-           "the graph gives a sequence of tensors in the place of a tensor for each turn",
+           "the graph gives a sequence of tensors in the place of a tensor",
            "take one tensor of it by SequenceAt, or all by ConcatFromSequence");
   return false;
 }
@@ -277,13 +280,24 @@ int GraphImport::Decided(const NodeView& node, absl::string_view what, const Val
 }
 
 GraphImport::Results GraphImport::ImportIf(const NodeView& node, const ValueRef& condition) {
-  const int choice = Decided(node, "condition", condition);
-  if (choice < 0) return std::nullopt;
-  const GraphView* const branch = GraphOf(node, choice == 1 ? "then_branch" : "else_branch");
-  if (branch == nullptr || !HasCounts(node, *branch, 0, static_cast<size_t>(node.output_count()))) {
-    return std::nullopt;
+  const auto run = [&](bool choice) -> Results {
+    const GraphView* const branch = GraphOf(node, choice ? "then_branch" : "else_branch");
+    if (branch == nullptr ||
+        !HasCounts(node, *branch, 0, static_cast<size_t>(node.output_count()))) {
+      return std::nullopt;
+    }
+    return RunGraph(node, *branch, {});
+  };
+  if (condition->constant.has_value()) {
+    const int choice = Decided(node, "condition", condition);
+    return choice < 0 ? std::nullopt : run(choice == 1);
   }
-  return RunGraph(node, *branch, {});
+  const Results if_true = run(true);
+  if (!if_true.has_value() || !AreTensors(node, *if_true)) return std::nullopt;
+  const Results if_false = run(false);
+  if (!if_false.has_value() || !AreTensors(node, *if_false)) return std::nullopt;
+  NodeImporter importer(&state_, &node, {condition});
+  return Reported(importer, frontend::ChosenResults(importer, condition, *if_true, *if_false));
 }
 
 // Operands: the count and the condition, each of which may be left out, then the states. The body

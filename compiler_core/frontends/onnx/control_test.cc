@@ -121,14 +121,40 @@ TEST(OnnxControlTest, OnlyTheChosenBranchIsImported) {
   }
 }
 
-TEST(OnnxControlTest, AConditionThatFlowsIsRefused) {
-  ModelBuilder one, two;
-  one.Output("a").Node("Neg", {"x"}, {"a"});
-  two.Output("b").Node("Relu", {"x"}, {"b"});
+ModelBuilder BranchesByInput(const ModelBuilder& one, const ModelBuilder& two) {
   ModelBuilder b;
   b.Input("x", {2}).Input("choice", {}, 9).Output("y").Node("If", {"choice"}, {"y"});
   b.Body("then_branch", one).Body("else_branch", two);
-  EXPECT_EQ(RunImport(b.Bytes()).CountOf(DiagnosticKind::kOperandNotConstant), 1);
+  return b;
+}
+
+TEST(OnnxControlTest, AConditionThatFlowsChoosesBetweenTheResults) {
+  ModelBuilder one, two;
+  one.Output("a").Node("Neg", {"x"}, {"a"});
+  two.Output("b").Node("Relu", {"x"}, {"b"});
+  for (const float choice : {0.0f, 1.0f}) {
+    const std::vector<Tensor> y = Evaluate(BranchesByInput(one, two).Bytes(), {{3, -2}, {choice}});
+    ASSERT_EQ(y.size(), 1u);
+    EXPECT_THAT(y[0].ToFloats(), choice == 0 ? ElementsAre(3, 0) : ElementsAre(-3, 2));
+  }
+}
+
+TEST(OnnxControlTest, ResultsOfUnlikeShapesAreNotChosenFrom) {
+  ModelBuilder one, two;
+  one.Output("a").Node("Neg", {"x"}, {"a"});
+  two.Output("b").Node("Concat", {"x", "x"}, {"b"}).Int("axis", 0);
+  const ImportResult result = RunImport(BranchesByInput(one, two).Bytes());
+  EXPECT_EQ(result.CountOf(DiagnosticKind::kOperandNotConstant), 1);
+  EXPECT_THAT(result.Text(), HasSubstr("both must be of one type"));
+}
+
+TEST(OnnxControlTest, ResultsThatAreSequencesAreNotChosenFrom) {
+  ModelBuilder one, two;
+  one.Output("a").Node("SequenceConstruct", {"x"}, {"a"});
+  two.Output("b").Node("SequenceConstruct", {"x", "x"}, {"b"});
+  EXPECT_EQ(RunImport(BranchesByInput(one, two).Bytes())
+                .CountOf(DiagnosticKind::kUnsupportedOperatorMode),
+            1);
 }
 
 TEST(OnnxControlTest, ABranchMayNotNeedItsOwnResult) {

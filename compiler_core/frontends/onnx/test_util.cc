@@ -159,7 +159,7 @@ std::vector<Tensor> Evaluate(const std::string& bytes,
   EXPECT_EQ(result.graph->inputs().size(), inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
     const TensorType& type = result.graph->type(result.graph->inputs()[i]);
-    tensors.push_back(Tensor::FromFloats(type.shape, inputs[i]));
+    tensors.push_back(CastTensor(Tensor::FromFloats(type.shape, inputs[i]), type.dtype));
   }
   absl::StatusOr<std::vector<Tensor>> outputs = RunReference(*result.graph, tensors);
   EXPECT_TRUE(outputs.ok()) << outputs.status();

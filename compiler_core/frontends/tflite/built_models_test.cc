@@ -24,11 +24,14 @@ using ::testing::HasSubstr;
 constexpr int kAdd = 0;
 constexpr int kConv2D = 3;
 constexpr int kMul = 18;
+constexpr int kRelu = 19;
 constexpr int kReshape = 22;
 constexpr int kSvdf = 27;
 constexpr int kBatchToSpace = 37;
 constexpr int kSpaceToBatch = 38;
+constexpr int kNeg = 59;
 constexpr int kTransposeConv = 67;
+constexpr int kIf = 118;
 constexpr int kSelectV2 = 123;
 constexpr int kRfft2d = 131;
 constexpr int kImag = 133;
@@ -79,6 +82,24 @@ class ModelBuilder {
     graph().operators.push_back(std::move(op));
     graph().outputs = {static_cast<int>(graph().tensors.size()) - 1};
     return graph().outputs[0];
+  }
+
+  // One of two operators on x, as a condition chooses.
+  void If(int condition, int x, std::vector<int> shape, int if_true, int if_false) {
+    Op(kIf, {condition, x}, shape);
+    fb::IfOptionsT options;
+    options.then_subgraph_index = 1;
+    options.else_subgraph_index = 2;
+    graph().operators.back()->options.Set(options);
+    std::unique_ptr<fb::SubGraphT> main = std::move(model_.subgraphs[0]);
+    std::vector<std::unique_ptr<fb::SubGraphT>> branches;
+    for (const int code : {if_true, if_false}) {
+      model_.subgraphs[0] = std::make_unique<fb::SubGraphT>();
+      Op(code, {Input(shape)}, shape);
+      branches.push_back(std::move(model_.subgraphs[0]));
+    }
+    model_.subgraphs[0] = std::move(main);
+    for (auto& branch : branches) model_.subgraphs.push_back(std::move(branch));
   }
 
   // A custom operator with one output of each shape, which are the graph's.
@@ -132,6 +153,21 @@ std::vector<float> Answer(const Graph& graph, Tensor x) {
 
 // The node that gives the graph's output.
 const Node& Last(const Graph& graph) { return graph.def(graph.outputs()[0].value); }
+
+TEST(TfLiteIf, AConditionThatFlowsChoosesBetweenTheResults) {
+  ModelBuilder b;
+  const int choice = b.Input({}, fb::ElementType_BOOL);
+  const int x = b.Input({2});
+  b.If(choice, x, {2}, kNeg, kRelu);
+  const absl::StatusOr<Graph> graph = b.Import();
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  for (const int64_t flag : {0, 1}) {
+    const auto y = RunReference(*graph, {CastTensor(Tensor::FromInts({}, {flag}), DType::kBool),
+                                         Tensor::FromFloats({2}, {3, -2})});
+    ASSERT_TRUE(y.ok()) << y.status();
+    EXPECT_THAT((*y)[0].ToFloats(), flag == 0 ? ElementsAre(3, 0) : ElementsAre(-3, 2));
+  }
+}
 
 // Transforms two rows of four by a length, and runs another operator on the result.
 absl::StatusOr<Graph> Spectrum(int length, int code) {

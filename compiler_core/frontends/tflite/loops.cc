@@ -1,9 +1,11 @@
 // Loops and branches: WHILE runs its body's graph as many turns as its condition says, which must
-// be known while compiling; IF runs the branch that its condition chooses.
+// be known while compiling; IF runs the branch that its condition chooses, or both where the
+// condition is computed at run time, which then chooses between their results.
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compiler_core/frontends/common/branches.h"
 #include "compiler_core/frontends/tflite/subgraph_import.h"
 #include "npuc/fe/tflite/npuc_tflite_generated.h"
 
@@ -96,10 +98,25 @@ void SubgraphImport::ImportWhile(const OperatorView& op, std::vector<ValueRef> v
 }
 
 void SubgraphImport::ImportIf(const OperatorView& op, const std::vector<ValueRef>& values) {
-  const int choice = values.empty() ? -1 : Decided(op, values[0]);
-  if (choice < 0) return;
-  const std::vector<ValueRef> results =
-      RunCalled(op, op.subgraphs[choice == 1 ? 0 : 1], {values.begin() + 1, values.end()});
+  if (values.empty()) return;
+  const auto run = [&](size_t branch) {
+    return RunCalled(op, op.subgraphs[branch], {values.begin() + 1, values.end()});
+  };
+  const auto choose = [&]() -> std::vector<ValueRef> {
+    if (values[0]->constant.has_value()) {
+      const int choice = Decided(op, values[0]);
+      return choice < 0 ? std::vector<ValueRef>() : run(choice == 1 ? 0 : 1);
+    }
+    const std::vector<ValueRef> if_true = run(0);
+    const std::vector<ValueRef> if_false = run(1);
+    if (if_true.empty() || if_false.empty()) return {};
+    frontend::Emitter node(&state_, SourceOf(op));
+    auto chosen = frontend::ChosenResults(node, values[0], if_true, if_false);
+    if (chosen.ok()) return *std::move(chosen);
+    node.ReportMismatch(chosen.status(), "convert the model again");
+    return {};
+  };
+  const std::vector<ValueRef> results = choose();
   for (size_t i = 0; i < results.size(); ++i) {
     if (!given_.contains(op.outputs[i])) values_[op.outputs[i]] = results[i];
   }
