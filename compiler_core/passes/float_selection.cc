@@ -15,6 +15,7 @@
 #include "compiler_core/ops/shape_util.h"
 #include "compiler_core/passes/passes.h"
 #include "compiler_core/passes/rewriter.h"
+#include "compiler_core/passes/value_range.h"
 
 namespace npuc {
 namespace {
@@ -42,6 +43,27 @@ bool KeepsWhole(Op op) {
 bool IsSelection(Op op) {
   return op == Op::kArgMax || op == Op::kEqual || op == Op::kGather || op == Op::kGreaterEqual ||
          op == Op::kSelect;
+}
+
+// True: all values of the range, their fractions dropped, are numbers of the type.
+bool Holds(DType dtype, const KnownRange& range) {
+  const auto is_within = [&](double least, double most) {
+    return range.least > least - 1 && range.most < most + 1;
+  };
+  switch (dtype) {
+    case DType::kInt8:
+      return is_within(INT8_MIN, INT8_MAX);
+    case DType::kInt16:
+      return is_within(INT16_MIN, INT16_MAX);
+    case DType::kUint8:
+      return is_within(0, UINT8_MAX);
+    case DType::kUint16:
+      return is_within(0, UINT16_MAX);
+    case DType::kUint32:
+      return is_within(0, UINT32_MAX);
+    default:
+      return false;
+  }
 }
 
 bool IsMove(Op op) {
@@ -348,11 +370,12 @@ class Selector {
     const bool is_wide = to == DType::kInt32 || to == DType::kInt64;
     if (is_wide && BoolAttrOr(node, kWholeFact, false)) return x;
     if (from == DType::kBool || (is_wide && IsInteger(from))) return x;
-    if (!is_wide) {
+    if (!is_wide && !Holds(to, RangeOf(graph(), x))) {
       Refuse(node, absl::StrCat("a cast of values that are computed at run time to ",
                                 std::string(NameOf(to)), ", which wraps around"));
       return {};
     }
+    if (IsInteger(from)) return x;
     const ValueId above = compose.Add(Op::kFloor, {compose.Relu(x)});
     const ValueId negated = compose.Add(Op::kNeg, {x});
     return compose.Add(Op::kSub, {above, compose.Add(Op::kFloor, {compose.Relu(negated)})});

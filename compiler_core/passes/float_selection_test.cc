@@ -157,6 +157,23 @@ TEST(FloatSelectionTest, CastsBothWays) {
 )");
 }
 
+// A cast to a narrow type where the operators in front of it keep the values within the type.
+TEST(FloatSelectionTest, CastsWithinTheTypesRange) {
+  ExpectSame(R"(  %x = Placeholder() : f32[5] @"x"
+  %s = Sigmoid(%x) : f32[5] @"s"
+  %k = Const() {value = f32[] "00007f43"} : f32[]
+  %m = Mul(%s, %k) : f32[5] @"m"
+  %i = Cast(%m) {dtype = "u8"} : u8[5] @"i"
+  %t = Tanh(%x) : f32[5] @"t"
+  %n = Mul(%t, %k) : f32[5] @"n"
+  %w = Cast(%n) {dtype = "i16"} : i16[5] @"w"
+  %p = Relu6(%x) : f32[5] @"p"
+  %c = Cast(%p) {dtype = "i32"} : i32[5] @"c"
+  %d = Cast(%c) {dtype = "u8"} : u8[5] @"d"
+  return %i @"i", %w @"w", %d @"d"
+)");
+}
+
 TEST(FloatSelectionTest, RefusesWhatFloatsDoNotHold) {
   const auto refused = [](const std::string& body, const std::string& text) {
     const auto selection = SelectInFloats(Parsed(body), {});
@@ -176,6 +193,14 @@ TEST(FloatSelectionTest, RefusesWhatFloatsDoNotHold) {
           "wrap around");
   refused(R"(  %a = Placeholder() : f32[2] @"a"
   %d = Cast(%a) {dtype = "u8"} : u8[2] @"d"
+  return %d @"d"
+)",
+          "to u8");
+  refused(R"(  %a = Placeholder() : f32[2] @"a"
+  %s = Sigmoid(%a) : f32[2] @"s"
+  %k = Const() {value = f32[] "00008043"} : f32[]
+  %m = Mul(%s, %k) : f32[2] @"m"
+  %d = Cast(%m) {dtype = "u8"} : u8[2] @"d"
   return %d @"d"
 )",
           "to u8");
