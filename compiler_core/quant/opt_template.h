@@ -23,7 +23,7 @@ namespace npuc {
 //       "just_for_display": { ... }      ignored when read
 //   }
 
-inline constexpr size_t kMaxTemplateBytes = 16 << 20;
+inline constexpr size_t kMaxTemplateBytes = 64 << 20;
 inline constexpr int kMaxTemplateDepth = 16;
 
 // What a template sets for a weight; what is absent is left to the config. min and max come
