@@ -48,7 +48,7 @@ std::vector<int64_t> TaintsOf(const std::vector<ScriptValue>& values) {
 bool HasEffects(absl::string_view name) {
   return (absl::EndsWith(name, "_") && !absl::EndsWith(name, "__")) || name == "append" ||
          name == "extend" || name == "insert" || name == "pop" || name == "reverse" ||
-         name == "_set_item";
+         name == "sort" || name == "_set_item";
 }
 
 // Operators whose in-place form changes how the tensor sees its memory, and not what that holds.

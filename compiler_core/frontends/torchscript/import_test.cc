@@ -340,6 +340,13 @@ TEST(TorchImportTest, ChoosesByRunTimeData) {
       {"torch.floor_divide(x0, 0.5)", {{2, 2}}, {-2, -2, -1, -1}},
       {"torch.remainder(x0, 0.5)", {{2, 2}}, {0, 0.25, 0, 0.25}},
       {"torch.to(torch.mul(x0, 2), 4)", {{2, 2}}, {-2, -1, -1, 0}},
+      {"torch.index_put(x0, [torch.argmin(x0)], torch.max(x0))", {{3}}, {-0.5, -0.75, -0.5}},
+      {"torch.index_put(x0, [None, torch.argmax(x1)], torch.tensor(7.))",
+       {{2, 2}, {2}},
+       {-1, 7, -0.5, 7}},
+      {"torch.index_put(x0, [torch.tensor([0, -1])], torch.tensor(7.))", {{3}}, {7, -0.75, 7}},
+      {"(torch.sort(x0, 0, True))[0]", {{3}}, {-0.5, -0.75, -1}},
+      {"(torch.sort(torch.neg(x0)))[1]", {{3}}, {2, 1, 0}},
       {"torch.argmax(x0, 1)", {{2, 2}}, {1, 1}},
       {"torch.argmin(x0)", {{2, 2}}, {0}},
       {"(torch.max(x0, 1))[1]", {{2, 2}}, {1, 1}},
@@ -355,6 +362,17 @@ TEST(TorchImportTest, ChoosesByRunTimeData) {
        {-0.5, -0.75}},
       {"torch.cosine_similarity(x0, x1)", {{2, 2}, {2, 2}}, {1, 1}},
   });
+}
+
+TEST(TorchImportTest, SortsListsOfNumbersThatAreComputed) {
+  const ImportResult result =
+      ImportForward("x: Tensor",
+                    "a = [torch.select(x, 0, 2), torch.select(x, 0, 0), torch.select(x, 0, 1)]\n"
+                    "torch.sort(a)\n"
+                    "return torch.stack(a, 0)",
+                    {{3}});
+  ASSERT_TRUE(result.graph.ok()) << result.Text();
+  EXPECT_THAT(result.Run(0), ElementsAre(-1, -0.75, -0.5));
 }
 
 TEST(TorchImportTest, LeavesDropoutInTrainingOutWithAWarning) {

@@ -125,6 +125,19 @@ absl::StatusOr<ScriptValue> ImportTopk(OpCall& call) {
       {call.Result(std::move(extrema.values)), call.Result(std::move(extrema.indices))});
 }
 
+// The elements of a dimension in order and their indices.
+absl::StatusOr<ScriptValue> ImportSort(OpCall& call) {
+  ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
+  ASSIGN_OR_RETURN(int64_t axis, call.IntOr(1, -1));
+  ASSIGN_OR_RETURN(axis, call.Axis(axis, RankOf(x)));
+  ASSIGN_OR_RETURN(const bool descends, call.BoolOr(2, false));
+  const int64_t size = x->type.shape.empty() ? 0 : x->type.shape[axis];
+  ASSIGN_OR_RETURN(frontend::Extrema sorted, frontend::ExtremaOf(call, x, axis, size, !descends));
+  ASSIGN_OR_RETURN(sorted.indices, AsFloats(call, sorted.indices));
+  return call.state().heap.Tuple(
+      {call.Result(std::move(sorted.values)), call.Result(std::move(sorted.indices))});
+}
+
 // Rows of a table.
 absl::StatusOr<ScriptValue> ImportEmbedding(OpCall& call) {
   ASSIGN_OR_RETURN(const ValueRef table, call.TensorArg(0));
@@ -167,6 +180,7 @@ constexpr OpRule kLogicRules[] = {
     {"logical_xor", "self other", ImportLogic},
     {"one_hot", "self num_classes", ImportOneHot},
     {"sign", "self", ImportSign},
+    {"sort", "self dim descending", ImportSort},
     {"topk", "self k dim largest sorted", ImportTopk},
 };
 

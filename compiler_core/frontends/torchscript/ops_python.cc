@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/selection.h"
 #include "compiler_core/frontends/torchscript/op_call.h"
 
 namespace npuc::pt {
@@ -414,6 +415,32 @@ absl::StatusOr<ScriptValue> PyReverse(OpCall& call) {
   return ScriptValue::None();
 }
 
+// Sorts a list of tensors of one element.
+absl::StatusOr<ScriptValue> PySort(OpCall& call) {
+  RETURN_IF_ERROR(NoteChange(call));
+  if (!call.arg(0).Is(ScriptKind::kList)) return Mismatch(call);
+  std::vector<ScriptValue>& items = call.arg(0).list->items;
+  ASSIGN_OR_RETURN(const bool descends, call.BoolOr(1, false));
+  std::vector<ValueRef> rows;
+  for (const ScriptValue& item : items) {
+    if (!item.Is(ScriptKind::kTensor)) return Mismatch(call);
+    ASSIGN_OR_RETURN(const ValueRef value, call.Read(item.tensor));
+    if (value->type.element_count() != 1) return Mismatch(call);
+    ASSIGN_OR_RETURN(rows.emplace_back(), call.Reshaped(value, {1}));
+  }
+  if (rows.size() < 2) return ScriptValue::None();
+  ASSIGN_OR_RETURN(const ValueRef row, call.Joined(rows, 0));
+  const int64_t count = static_cast<int64_t>(rows.size());
+  ASSIGN_OR_RETURN(const frontend::Extrema sorted,
+                   frontend::ExtremaOf(call, row, 0, count, !descends));
+  for (int64_t i = 0; i < count; ++i) {
+    ASSIGN_OR_RETURN(ValueRef value, call.Sliced(sorted.values, 0, i, 1));
+    ASSIGN_OR_RETURN(value, call.Reshaped(value, {}));
+    items[static_cast<size_t>(i)] = call.Result(std::move(value));
+  }
+  return ScriptValue::None();
+}
+
 absl::StatusOr<ScriptValue> PyRange(OpCall& call) {
   ASSIGN_OR_RETURN(int64_t begin, call.Int(0));
   int64_t end = begin;
@@ -597,6 +624,7 @@ constexpr OpRule kPythonRules[] = {
     {"insert", "a b c", PyInsert},
     {"pop", "a b", PyPop},
     {"reverse", "a", PyReverse},
+    {"sort", "a reverse", PySort},
     {"__getitem__", "a b", PyGetItem},
     {"get", "a b c", PyGetItem},
     {"_set_item", "a b c", PySetItem},

@@ -1,6 +1,7 @@
 // Parts of tensors, and tensors put together.
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,7 @@ namespace npuc::pt {
 namespace {
 
 constexpr int64_t kMaxParts = 1 << 14;
+constexpr int64_t kMaxWritten = 16;  // places that one index_put writes
 
 absl::StatusOr<int64_t> AxisOf(OpCall& call, int arg, const ValueRef& x, int64_t fallback) {
   ASSIGN_OR_RETURN(const int64_t dim, call.IntOr(arg, fallback));
@@ -371,6 +373,68 @@ absl::StatusOr<ScriptValue> ImportIndex(OpCall& call) {
   return call.Result(call.Reshaped(rows, std::move(result)));
 }
 
+// x with the value at one position of a dimension; `along`: that dimension and those behind it, as
+// ones. A position that is known is a product with zeros and ones, as other known choices are.
+absl::StatusOr<ValueRef> WrittenAt(OpCall& call, const ValueRef& place, const Shape& along,
+                                   const ValueRef& value, const ValueRef& x) {
+  std::vector<int64_t> positions(static_cast<size_t>(along[0]));
+  if (place->constant.has_value()) {
+    const auto flags = [&] { return call.MakeConstant(Tensor::FromInts(along, positions)); };
+    int64_t& there = positions[static_cast<size_t>(place->constant->int_at(0))];
+    there = 1;
+    ASSIGN_OR_RETURN(const ValueRef written, call.Emit("Mul", {value, flags()}));
+    std::fill(positions.begin(), positions.end(), 1);
+    there = 0;
+    ASSIGN_OR_RETURN(const ValueRef kept, call.Emit("Mul", {x, flags()}));
+    return call.Emit("Add", {kept, written});
+  }
+  std::iota(positions.begin(), positions.end(), 0);
+  ASSIGN_OR_RETURN(const ValueRef index, call.Reshaped(place, {}));
+  const ValueRef places =
+      call.MakeConstant(CastTensor(Tensor::FromInts(along, positions), place->type.dtype));
+  ASSIGN_OR_RETURN(const ValueRef is_there, call.Emit("Equal", {index, places}));
+  return frontend::Selected(call, is_there, value, x);
+}
+
+// x[index] = value: an index, or a few, along one dimension, the other dimensions whole.
+absl::StatusOr<ScriptValue> ImportIndexPut(OpCall& call) {
+  constexpr absl::string_view kFix = "write it with where, or by slices";
+  ASSIGN_OR_RETURN(ValueRef x, call.TensorArg(0));
+  ASSIGN_OR_RETURN(const bool adds, call.BoolOr(3, false));
+  if (!call.arg(1).IsSequence()) return absl::InvalidArgumentError("the indices must be a list");
+  const std::vector<ScriptValue>& items = call.arg(1).list->items;
+  const auto is_index = [](const ScriptValue& item) { return !item.IsNone(); };
+  const auto named = std::find_if(items.begin(), items.end(), is_index);
+  if (adds || std::count_if(items.begin(), items.end(), is_index) != 1 ||
+      !named->Is(ScriptKind::kTensor)) {
+    return call.FailMode("adding to elements, or writing by indices of several dimensions",
+                         std::string(kFix));
+  }
+  const int64_t axis = named - items.begin();
+  ASSIGN_OR_RETURN(const ValueRef index, call.Read(named->tensor));
+  ASSIGN_OR_RETURN(ValueRef value, call.TensorOrNumber(2, x));
+  const int64_t count = index->type.element_count();
+  if (axis >= RankOf(x) || index->type.dtype == DType::kBool || count < 1 || count > kMaxWritten ||
+      value->type.element_count() != 1) {
+    return call.FailMode(absl::StrCat("writing ", TypeToString(value->type), " by indices ",
+                                      TypeToString(index->type), " into ", TypeToString(x->type),
+                                      "; allowed are one value and ", kMaxWritten, " indices"),
+                         std::string(kFix));
+  }
+  const int64_t size = x->type.shape[axis];
+  ASSIGN_OR_RETURN(ValueRef flat,
+                   FlatIndices(call, x->type.shape, static_cast<size_t>(axis), {index}));
+  ASSIGN_OR_RETURN(flat, call.Reshaped(flat, {count}));
+  ASSIGN_OR_RETURN(value, call.Reshaped(value, {}));
+  Shape along(x->type.shape.size() - static_cast<size_t>(axis), 1);
+  along[0] = size;
+  for (int64_t i = 0; i < count; ++i) {
+    ASSIGN_OR_RETURN(const ValueRef place, call.Sliced(flat, 0, i, 1));
+    ASSIGN_OR_RETURN(x, WrittenAt(call, place, along, value, x));
+  }
+  return call.Result(std::move(x));
+}
+
 constexpr OpRule kSliceRules[] = {
     {"cat", "tensors dim", ImportCat},
     {"chunk", "self chunks dim", ImportChunk},
@@ -382,6 +446,7 @@ constexpr OpRule kSliceRules[] = {
     {"hsplit", "self indices_or_sections", ImportTensorSplit},
     {"hstack", "tensors", ImportHstack},
     {"index", "self indices", ImportIndex},
+    {"index_put", "self indices values accumulate", ImportIndexPut},
     {"index_select", "self dim index", ImportIndexSelect},
     {"narrow", "self dim start length", ImportNarrow},
     {"roll", "self shifts dims", ImportRoll},
