@@ -41,8 +41,8 @@ struct ModelOutline {
   int64_t weights = 0;                            // elements of constants
   int64_t weight_bytes = 0;                       // as they are read
   std::string data_file = {};                     // beside the model, of its constants; or empty
-  // The columns of its matrices in the file's order, each once: where it states no shape of its
-  // input, the rows that it may take.
+  // Lengths of the rows that its input may have where the model states no shape of it: the columns
+  // of its matrices in the file's order, then their rows, each once.
   std::vector<int64_t> matrix_columns = {};
   std::vector<std::string> notes = {};  // sentences without a full stop
 };

@@ -82,15 +82,21 @@ void AddInput(const Expr* type, const std::string& key, const std::string& name,
   outline.inputs.push_back(std::move(port));
 }
 
+// The columns of matrices that Linear layers have, then the rows of those that a row is multiplied
+// by as they are.
 void AddMatrixColumns(const PyValues& values, ModelOutline& outline) {
-  constexpr size_t kMost = 16;
+  constexpr size_t kMost = 16;  // of each
   std::vector<int64_t>& columns = outline.matrix_columns;
-  for (int i = 0; i < values.size() && columns.size() < kMost; ++i) {
-    const PyId id(i);
-    if (values.kind(id) != PyKind::kTensor || values.tensor(id).sizes.size() != 2) continue;
-    const int64_t count = values.tensor(id).sizes[1];
-    if (count < 1 || std::find(columns.begin(), columns.end(), count) != columns.end()) continue;
-    columns.push_back(count);
+  for (const size_t axis : {1, 0}) {
+    size_t left = kMost;
+    for (int i = 0; i < values.size() && left > 0; ++i) {
+      const PyId id(i);
+      if (values.kind(id) != PyKind::kTensor || values.tensor(id).sizes.size() != 2) continue;
+      const int64_t count = values.tensor(id).sizes[axis];
+      if (count < 1 || std::find(columns.begin(), columns.end(), count) != columns.end()) continue;
+      columns.push_back(count);
+      --left;
+    }
   }
 }
 
