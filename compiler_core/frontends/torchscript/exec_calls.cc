@@ -282,7 +282,9 @@ bool Executor::Raise(const Expr& where, absl::string_view type, const std::strin
   Report(DiagnosticKind::kTorchRaises, where,
          absl::StrCat("with the shapes of INPUT_OPS the model raises ", Printable(type),
                       text.empty() ? "" : ": ", Printable(text)),
-         "check the shapes in INPUT_OPS");
+         absl::StrContains(text, "when training")
+             ? "call model.eval() before torch.jit.trace or torch.jit.script"
+             : "check the shapes in INPUT_OPS");
   return false;
 }
 

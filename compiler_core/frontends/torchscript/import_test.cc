@@ -375,6 +375,16 @@ TEST(TorchImportTest, SortsListsOfNumbersThatAreComputed) {
   EXPECT_THAT(result.Run(0), ElementsAre(-1, -0.75, -0.5));
 }
 
+TEST(TorchImportTest, ABatchNormInTrainingIsNoMatterOfShapes) {
+  const ImportResult result = ImportForward(
+      "x: Tensor",
+      "ops.prim.RaiseException(\"Expected more than 1 value per channel when training\")\n"
+      "return x",
+      {{1, 2}});
+  EXPECT_TRUE(result.Has(DiagnosticKind::kTorchRaises)) << result.Text();
+  EXPECT_THAT(result.Text(), ::testing::HasSubstr("call model.eval()"));
+}
+
 TEST(TorchImportTest, LeavesDropoutInTrainingOutWithAWarning) {
   const ImportResult result =
       ImportForward("x: Tensor", "return torch.dropout(x, 0.5, True)", {{1, 2}});
