@@ -232,6 +232,7 @@ def judge(model, run, stored, folders):
 
 
 def models(root, names):
+    root = os.path.abspath(root)  # configs, which lie elsewhere, name the files
     with open(os.path.join(root, "SOURCES.csv"), encoding="utf-8") as f:
         found = [Model(root, row) for row in csv.DictReader(f)]
     return [m for m in found if not names or any(n in m.name for n in names)]
