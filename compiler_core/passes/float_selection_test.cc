@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "compiler_core/ir/graph/text.h"
 #include "compiler_core/ops/op.h"
 #include "gmock/gmock.h"
@@ -172,6 +173,22 @@ TEST(FloatSelectionTest, CastsWithinTheTypesRange) {
   %d = Cast(%c) {dtype = "u8"} : u8[5] @"d"
   return %i @"i", %w @"w", %d @"d"
 )");
+}
+
+// Each of six concatenations reads the one before 64 times: 64^6 ways lead to the input.
+TEST(FloatSelectionTest, LooksAtABoundedNumberOfOperatorsForARange) {
+  std::string body = "  %x = Placeholder() : f32[1] @\"x\"\n  %s0 = Sigmoid(%x) : f32[1] @\"s\"\n";
+  for (int i = 1; i <= 6; ++i) {
+    std::string operands;
+    for (int k = 0; k < 64; ++k) absl::StrAppend(&operands, k > 0 ? ", " : "", "%s", i - 1);
+    absl::StrAppend(&body, "  %c", i, " = Concat(", operands, ") {axis = 0} : f32[64] @\"c\"\n",
+                    "  %s", i, " = Slice(%c", i,
+                    ") {begin = [0], size = [1], strides = [1]} : f32[1] @\"s\"\n");
+  }
+  absl::StrAppend(&body, "  %i = Cast(%s6) {dtype = \"u8\"} : u8[1] @\"i\"\n  return %i @\"i\"\n");
+  const auto selection = SelectInFloats(Parsed(body), {});
+  ASSERT_TRUE(selection.ok()) << selection.status();
+  EXPECT_EQ(selection->refusals.size(), 1);
 }
 
 TEST(FloatSelectionTest, RefusesWhatFloatsDoNotHold) {

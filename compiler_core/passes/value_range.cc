@@ -12,9 +12,10 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr KnownRange kUnknown = {-kInfinity, kInfinity};
-// Operators between the value and the furthest one that is looked at. Each operator of two operands
-// doubles the work, so there are few.
-constexpr int kMaxDepth = 12;
+constexpr int kMaxDepth = 12;  // operators between the value and the furthest one that is looked at
+// Values and elements of constants that one question may look at. A value that several operators
+// read is looked at for each of them, and a concatenation has any number of operands.
+constexpr int64_t kMaxLooks = int64_t{1} << 12;
 
 KnownRange Meet(const KnownRange& a, double least, double most) {
   return {std::clamp(a.least, least, most), std::clamp(a.most, least, most)};
@@ -100,26 +101,40 @@ KnownRange RangeOfBinary(Op op, const KnownRange& a, const KnownRange& b) {
   }
 }
 
-KnownRange RangeAt(const Graph& graph, ValueId value, int depth) {
-  if (const Tensor* constant = graph.ConstantOf(value)) return RangeOfConstant(*constant);
-  const Node& node = graph.def(value);
-  if (node.attrs.contains(kLeastFact) && node.attrs.contains(kMostFact)) {
-    return {static_cast<double>(IntAttrOr(node, kLeastFact, 0)),
-            static_cast<double>(IntAttrOr(node, kMostFact, 0))};
+class Finder {
+ public:
+  explicit Finder(const Graph& graph) : graph_(graph) {}
+
+  KnownRange RangeAt(ValueId value, int depth) {
+    const Tensor* const constant = graph_.ConstantOf(value);
+    looks_ += constant == nullptr ? 1 : constant->element_count();
+    if (looks_ > kMaxLooks) return kUnknown;
+    if (constant != nullptr) return RangeOfConstant(*constant);
+    const Node& node = graph_.def(value);
+    if (node.attrs.contains(kLeastFact) && node.attrs.contains(kMostFact)) {
+      return {static_cast<double>(IntAttrOr(node, kLeastFact, 0)),
+              static_cast<double>(IntAttrOr(node, kMostFact, 0))};
+    }
+    if (depth == kMaxDepth || node.inputs.empty()) return kUnknown;
+    const auto of = [&](size_t operand) { return RangeAt(node.inputs[operand], depth + 1); };
+    if (node.op == Op::kConcat) {
+      KnownRange range = of(0);
+      for (size_t i = 1; i < node.inputs.size() && looks_ <= kMaxLooks; ++i) {
+        range = Hull(range, of(i));
+      }
+      return looks_ <= kMaxLooks ? range : kUnknown;
+    }
+    if (node.inputs.size() == 2) return RangeOfBinary(node.op, of(0), of(1));
+    return node.inputs.size() == 1 ? RangeOfUnary(node.op, of(0)) : kUnknown;
   }
-  if (depth == kMaxDepth || node.inputs.empty()) return kUnknown;
-  const auto of = [&](size_t operand) { return RangeAt(graph, node.inputs[operand], depth + 1); };
-  if (node.op == Op::kConcat) {
-    KnownRange range = of(0);
-    for (size_t i = 1; i < node.inputs.size(); ++i) range = Hull(range, of(i));
-    return range;
-  }
-  if (node.inputs.size() == 2) return RangeOfBinary(node.op, of(0), of(1));
-  return node.inputs.size() == 1 ? RangeOfUnary(node.op, of(0)) : kUnknown;
-}
+
+ private:
+  const Graph& graph_;
+  int64_t looks_ = 0;
+};
 
 }  // namespace
 
-KnownRange RangeOf(const Graph& graph, ValueId value) { return RangeAt(graph, value, 0); }
+KnownRange RangeOf(const Graph& graph, ValueId value) { return Finder(graph).RangeAt(value, 0); }
 
 }  // namespace npuc
