@@ -35,7 +35,8 @@ using Kind = NativeOutcome::Kind;
 using Stage = NativeOutcome::Stage;
 using worker::Mechanism;
 
-constexpr uint64_t kMemoryBytes = uint64_t{1} << 30;  // beyond what this process has mapped
+// Beyond what this process has mapped; a sanitizer maps terabytes and has no limit.
+[[maybe_unused]] constexpr uint64_t kMemoryBytes = uint64_t{1} << 30;
 constexpr uint64_t kCpuSeconds = 10;
 constexpr int kWallMs = 60000;
 constexpr uint64_t kMaxOpenFiles = 32;
@@ -95,7 +96,7 @@ absl::Status TakeDescriptors(int answer, int library) {
 
 absl::Status SetLimits(uint64_t mapped_bytes) {
   using worker::LimitResource;
-#ifndef NPUC_SANITIZED  // a sanitizer maps terabytes
+#ifndef NPUC_SANITIZED
   RETURN_IF_ERROR(
       LimitResource(RLIMIT_AS, mapped_bytes + kMemoryBytes, mapped_bytes + kMemoryBytes));
 #endif
