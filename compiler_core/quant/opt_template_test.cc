@@ -324,12 +324,13 @@ TEST(OptTemplateErrorsCoverage, EveryKindHasACase) {
 
 TEST(OptTemplateLimitsTest, TooManyBytes) {
   EXPECT_THAT(DiagnosticsOf(std::string(kMaxTemplateBytes + 1, ' ')),
-              ElementsAre(HasSubstr("has 16777217 bytes, over 16777216")));
+              ElementsAre(HasSubstr(absl::StrCat("has ", kMaxTemplateBytes + 1, " bytes, over ",
+                                                 kMaxTemplateBytes))));
 }
 
 TEST(OptTemplateLimitsTest, ManyFaultyLayersAreAnsweredInBoundedTime) {
   std::string text = "{";
-  for (int i = 0; text.size() < kMaxTemplateBytes - 100; ++i) {
+  for (int i = 0; text.size() < kMaxTemplateBytes / 4; ++i) {
     absl::StrAppend(&text, i == 0 ? "" : ",", "\n\"dense_", i, "\": {\"min\": 1}");
   }
   text += "}";

@@ -310,11 +310,14 @@ class Keeper {
     return true;
   }
 
-  // Adds results that are integers of `borders`, moved alone.
+  // Adds results that are integers of `borders`, moved alone. A pool's is none: clamps behind it
+  // join its layer.
   void AddMoved(std::set<ValueId>& borders) const {
     for (const Node& node : kept_.graph.nodes()) {
-      if (TraitsOf(node.op).keeps_parameters && node.inputs.size() == 1 &&
-          borders.contains(node.inputs[0]) && kept_.graph.ConstantOf(node.inputs[0]) == nullptr) {
+      const OpTraits& traits = TraitsOf(node.op);
+      if (traits.keeps_parameters && traits.integer != IntegerRule::kPool &&
+          node.inputs.size() == 1 && borders.contains(node.inputs[0]) &&
+          kept_.graph.ConstantOf(node.inputs[0]) == nullptr) {
         borders.insert(node.outputs.begin(), node.outputs.end());
       }
     }
