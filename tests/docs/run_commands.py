@@ -43,6 +43,7 @@ PAGES = {
     "README.md": own_model.write,
     "CONTRIBUTING.md": None,
     "client/DETECTOR.md": detector_files.write,
+    "client/PLUGINS.md": None,
     "client/TUTORIAL.md": None,
     "compiler_core/boxes/README.md": None,
     "client/examples/python/README.md": None,
