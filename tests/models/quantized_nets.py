@@ -44,7 +44,7 @@ class Tensor:
         self.axis = axis
         self.known = constant  # computed when the file is read
         self.loose = False  # not to the bit; nothing reads it
-        self.allowed = 0    # steps that an answer may be off
+        self.allowed = 0    # steps that an answer may be off; for all elements, or for each
 
     @property
     def shape(self):
@@ -167,6 +167,11 @@ class Builder:
             # A table has 257 entries with straight lines between: off by at most a quarter of the
             # distance of two entries where the function has an edge.
             tensor.allowed += math.ceil(64 * float(inputs[0].scale.scale) / float(scale.scale))
+        if kind in ("MAXIMUM", "MINIMUM") and not self.is_tflite:
+            # ONNX says no order of rounding and comparing. Where the real value is half way between
+            # two steps, to the precision of factors, either of them is right.
+            steps = np.abs(real_value / np.float64(scale.scale))
+            tensor.allowed = tensor.allowed + (np.abs(steps % 1 - 0.5) < 1e-6).astype(int)
         self.ops.append(Op(kind, inputs, [tensor], **attrs))
         self.tensors.append(tensor)
         return tensor
