@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/base/split_mix.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/ops/layers.h"
 #include "compiler_core/ops/window.h"
@@ -183,14 +184,8 @@ class RowTaker {
     return counter_++ % skip_ ==
            static_cast<int64_t>(Mix(static_cast<uint64_t>(stretch)) % static_cast<uint64_t>(skip_));
   }
-  // The output function of SplitMix64. Source: Steele et al., Fast splittable pseudorandom number
-  // generators, 2014, figure 16.
-  static uint64_t Mix(uint64_t n) {
-    n = (n + 1) * 0x9e3779b97f4a7c15;
-    n = (n ^ (n >> 30)) * 0xbf58476d1ce4e5b9;
-    n = (n ^ (n >> 27)) * 0x94d049bb133111eb;
-    return n ^ (n >> 31);
-  }
+  // Number n of SplitMix64 with seed 0.
+  static uint64_t Mix(uint64_t n) { return SplitMix64(n * SplitMix64::kStep).Next(); }
 
   void AddPatch(const std::vector<float>& y, const std::vector<float>& x, int64_t taps) {
     if (!depthwise_) return sum_.Add(0, y, x);

@@ -9,30 +9,24 @@
 #include <string>
 #include <vector>
 
+#include "compiler_core/base/split_mix.h"
 #include "server/jobs/memory_job_store.h"
 
 namespace npuc {
 
-// A small random generator whose numbers are the same on every machine (SplitMix64).
+// The numbers of one life, the same on every machine.
 class SimRandom {
  public:
-  explicit SimRandom(uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15 + 0x1234567) {}
+  explicit SimRandom(uint64_t seed) : numbers_(seed * SplitMix64::kStep + 0x1234567) {}
 
-  uint64_t Next() {
-    uint64_t z = (state_ += 0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return z ^ (z >> 31);
-  }
+  uint64_t Next() { return numbers_.Next(); }
   // 0 .. n-1
   int64_t Below(int64_t n) { return static_cast<int64_t>(Next() % static_cast<uint64_t>(n)); }
   int64_t Between(int64_t low, int64_t high) { return low + Below(high - low + 1); }
-  bool Percent(double percent) {
-    return static_cast<double>(Next() >> 11) * 0x1.0p-53 * 100.0 < percent;
-  }
+  bool Percent(double percent) { return numbers_.NextUniform() * 100.0 < percent; }
 
  private:
-  uint64_t state_;
+  SplitMix64 numbers_;
 };
 
 // Mistakes that the simulation must find: each is made by test code around the state machine, in

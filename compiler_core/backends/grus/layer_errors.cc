@@ -10,6 +10,7 @@
 #include "compiler_core/backends/states.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/fp16.h"
+#include "compiler_core/base/split_mix.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/emit/artifact.h"
 #include "compiler_core/emit/grus_codec.h"
@@ -19,22 +20,6 @@
 
 namespace npuc {
 namespace {
-
-// SplitMix64 as java.util.SplittableRandom has it.
-class Noise {
- public:
-  float Next() {
-    state_ += 0x9E3779B97F4A7C15u;
-    uint64_t z = state_;
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    z ^= z >> 31;
-    return static_cast<float>(z >> 40) / 8388608.0F - 1.0F;
-  }
-
- private:
-  uint64_t state_ = 1;
-};
 
 // Sums of one node's differences.
 struct Sums {
@@ -154,7 +139,9 @@ class Comparison {
   void FillInputs() {
     for (size_t k = 0; k < values_.size(); ++k) {
       if (!IsState(k)) {
-        for (float& value : values_[k]) value = noise_.Next();
+        for (float& value : values_[k]) {
+          value = static_cast<float>(noise_.Next() >> 40) / 8388608.0F - 1.0F;
+        }
         const PortTensor& port = simulator_->inputs()[k];
         for (size_t i = 0; i < values_[k].size(); ++i) {
           const uint16_t half = FloatToHalf(values_[k][i]);
@@ -197,7 +184,7 @@ class Comparison {
   std::unique_ptr<Simulator> simulator_;
   std::unique_ptr<FloatExecutor> executor_;
   FloatExecutor::Arena arena_;
-  Noise noise_;
+  SplitMix64 noise_{1};
   std::vector<uint8_t> input_;
   std::vector<uint8_t> output_;
   std::vector<std::vector<float>> values_;  // of each input, in float

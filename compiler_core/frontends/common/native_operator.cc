@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "compiler_core/base/split_mix.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/ops/op.h"
 #include "compiler_core/ops/table.h"
@@ -29,28 +30,12 @@ struct SeededRange {
 };
 constexpr SeededRange kRanges[] = {{-1, 1}, {-8, 8}, {0, 4}};
 
-// splitmix64 of Steele, Lea and Flood, 2014: the same numbers on every machine.
-class SeededNumbers {
- public:
-  explicit SeededNumbers(uint64_t seed) : state_(seed) {}
-  double Uniform() { return static_cast<double>(Next() >> 11) * 0x1p-53; }
-
- private:
-  uint64_t Next() {
-    uint64_t z = (state_ += 0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return z ^ (z >> 31);
-  }
-  uint64_t state_;
-};
-
 NativeTensor SeededTensor(const Shape& shape, size_t range, size_t operand) {
-  SeededNumbers numbers(range * kMaxPluginNames + operand);
+  SplitMix64 numbers(range * kMaxPluginNames + operand);
   const SeededRange& within = kRanges[range];
   NativeTensor tensor{shape, std::vector<float>(static_cast<size_t>(ElementCount(shape)))};
   for (size_t i = 0; i < tensor.values.size(); ++i) {
-    const double value = within.low + (within.high - within.low) * numbers.Uniform();
+    const double value = within.low + (within.high - within.low) * numbers.NextUniform();
     tensor.values[i] = static_cast<float>(i % 7 == 3 ? std::round(value) : value);
   }
   return tensor;
