@@ -4,7 +4,6 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 
@@ -47,19 +46,6 @@ bool EtagMatches(absl::string_view header, absl::string_view etag) {
     if (part == "*" || part == etag) return true;
   }
   return false;
-}
-
-std::string PercentEncoded(absl::string_view text) {
-  std::string out;
-  for (const char byte : text) {
-    if (absl::ascii_isalnum(static_cast<unsigned char>(byte)) || byte == '.' || byte == '-' ||
-        byte == '_') {
-      out.push_back(byte);
-    } else {
-      absl::StrAppend(&out, "%", absl::Hex(static_cast<unsigned char>(byte), absl::kZeroPad2));
-    }
-  }
-  return out;
 }
 
 }  // namespace npuc::http

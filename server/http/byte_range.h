@@ -25,9 +25,6 @@ ByteRange ParseByteRange(absl::string_view header, uint64_t size);
 // Whether an If-None-Match header names this tag; weak tags count, "*" names any.
 bool EtagMatches(absl::string_view header, absl::string_view etag);
 
-// As a value of Content-Disposition's filename* (RFC 8187).
-std::string PercentEncoded(absl::string_view text);
-
 }  // namespace npuc::http
 
 #endif  // NPUC_SERVER_HTTP_BYTE_RANGE_H_

@@ -24,6 +24,7 @@
 #include "server/api/admin.h"
 #include "server/api/audit.h"
 #include "server/api/methods.h"
+#include "server/base/percent_encoded.h"
 #include "server/http/byte_range.h"
 #include "server/http/json.h"
 #include "server/http/session_calls.h"
@@ -325,8 +326,9 @@ Answered GetArtifact(const Exchange& exchange) {
   response.AddHeader("Accept-Ranges", "bytes");
   // The same for ever, but whether a caller may see it is asked each time.
   response.AddHeader("Cache-Control", "private, no-cache");
-  response.AddHeader("Content-Disposition", absl::StrCat("attachment; filename*=UTF-8''",
-                                                         PercentEncoded(request.artifact_name())));
+  response.AddHeader(
+      "Content-Disposition",
+      absl::StrCat("attachment; filename*=UTF-8''", base::PercentEncoded(request.artifact_name())));
   return response;
 }
 

@@ -11,6 +11,7 @@
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/digest.h"
 #include "compiler_core/base/status.h"
+#include "server/base/percent_encoded.h"
 #include "server/jobs/service_error.h"
 #include "server/oidc/id_token.h"
 #include "server/oidc/json_document.h"
@@ -53,20 +54,6 @@ std::vector<std::string> ValuesIn(const JsonNode& claims, const std::string& cla
 }
 
 }  // namespace
-
-std::string PercentEncode(absl::string_view text) {
-  constexpr char kDigits[] = "0123456789ABCDEF";
-  std::string out;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (absl::ascii_isalnum(byte) || c == '-' || c == '.' || c == '_' || c == '~') {
-      out.push_back(c);
-    } else {
-      out.append({'%', kDigits[byte / 16], kDigits[byte % 16]});
-    }
-  }
-  return out;
-}
 
 class Provider::Place {
  public:
@@ -219,21 +206,21 @@ absl::StatusOr<std::string> Provider::AuthorizationUrl(const Challenge& challeng
   const std::string hash =
       absl::WebSafeBase64Escape(absl::HexStringToBytes(Sha256Hex(challenge.verifier)));
   return absl::StrCat(at->authorization, absl::StrContains(at->authorization, '?') ? "&" : "?",
-                      "response_type=code&client_id=", PercentEncode(settings().client_id),
-                      "&redirect_uri=", PercentEncode(redirect_uri),
-                      "&scope=", PercentEncode(settings().scopes), "&state=", challenge.state,
-                      "&nonce=", challenge.nonce, "&code_challenge=", hash,
-                      "&code_challenge_method=S256");
+                      "response_type=code&client_id=", base::PercentEncoded(settings().client_id),
+                      "&redirect_uri=", base::PercentEncoded(redirect_uri),
+                      "&scope=", base::PercentEncoded(settings().scopes),
+                      "&state=", challenge.state, "&nonce=", challenge.nonce,
+                      "&code_challenge=", hash, "&code_challenge_method=S256");
 }
 
 absl::StatusOr<JsonNode> Provider::FetchTokens(Call& call, const Discovered& at,
                                                absl::string_view code, const Challenge& challenge,
                                                absl::string_view redirect_uri) {
-  const std::string id = PercentEncode(settings().client_id);
-  const std::string secret = PercentEncode(settings().client_secret);
+  const std::string id = base::PercentEncoded(settings().client_id);
+  const std::string secret = base::PercentEncoded(settings().client_secret);
   FetchRequest request{.url = at.token, .headers = {"Accept: application/json"}};
-  request.form = absl::StrCat("grant_type=authorization_code&code=", PercentEncode(code),
-                              "&redirect_uri=", PercentEncode(redirect_uri),
+  request.form = absl::StrCat("grant_type=authorization_code&code=", base::PercentEncoded(code),
+                              "&redirect_uri=", base::PercentEncoded(redirect_uri),
                               "&code_verifier=", challenge.verifier);
   if (secret.empty() || at.posts_secret) absl::StrAppend(&*request.form, "&client_id=", id);
   if (!secret.empty() && at.posts_secret) {

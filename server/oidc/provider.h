@@ -108,9 +108,6 @@ class Provider {
   std::shared_ptr<const Keys> keys_ NPUC_GUARDED_BY(mutex_);
 };
 
-// `text` with all but letters, digits, '-', '.', '_' and '~' as %XX (RFC 3986).
-std::string PercentEncode(absl::string_view text);
-
 }  // namespace npuc::oidc
 
 #endif  // NPUC_SERVER_OIDC_PROVIDER_H_
