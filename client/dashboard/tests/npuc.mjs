@@ -21,6 +21,17 @@ export async function until(what, condition, seconds = 60) {
   }
 }
 
+/** Opens a tab at `hash` of the page that `web` serves. */
+export async function openTab(context, web, hash) {
+  const page = await context.newPage();
+  page.setDefaultTimeout(60_000);
+  await page.goto(`${web}/${hash}`);
+  return page;
+}
+/** Waits until the page asks for a sign-in, or shows who is signed in. */
+export const asked = (page) => page.getByRole("heading", { name: "Sign in" }).waitFor();
+export const isThere = (page, who) => page.locator(".who").getByText(who).waitFor();
+
 export class Npucd {
   folder = mkdtempSync(join(tmpdir(), "npuc-web-"));
   grpc = "127.0.0.1:0";

@@ -4,26 +4,19 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { chromium } from "playwright-core";
-import { check } from "./npuc.mjs";
+import { asked, check, isThere, openTab } from "./npuc.mjs";
 
 const { web: WEB, job: JOB } = JSON.parse(process.env.NPUC_OIDC);
 const SHOTS = process.env.NPUC_SHOTS;
 const say = (text) => console.log(text);
 
-async function newTab(context, hash) {
-  const page = await context.newPage();
-  page.setDefaultTimeout(60_000);
-  await page.goto(`${WEB}/${hash}`);
-  return page;
-}
+const newTab = (context, hash) => openTab(context, WEB, hash);
 async function newContext(browser) {
   const context = await browser.newContext({ ignoreHTTPSErrors: true });
   // The provider's page asks for fonts of another machine.
   await context.route(/googleapis/, (route) => route.abort());
   return context;
 }
-const asked = (page) => page.getByRole("heading", { name: "Sign in" }).waitFor();
-const isThere = (page, who) => page.locator(".who").getByText(who).waitFor();
 const goThere = (page) => page.getByRole("button", { name: "Sign in with Farm login" }).click();
 const problem = (page, text) => page.getByRole("alert").getByText(text).waitFor();
 const ownCookies = async (context) => (await context.cookies(WEB)).filter((one) => one.name.includes("npuc"));

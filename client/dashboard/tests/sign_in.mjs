@@ -4,20 +4,13 @@ import { createServer } from "node:http";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { chromium } from "playwright-core";
-import { check, until } from "./npuc.mjs";
+import { asked, check, isThere, openTab, until } from "./npuc.mjs";
 
 const { web: WEB, tokens: TOKENS, certificate: CERTIFICATE, job: JOB } = JSON.parse(process.env.NPUC_SIGN_IN);
 const SHOTS = process.env.NPUC_SHOTS;
 const say = (text) => console.log(text);
 
-async function newTab(context, hash) {
-  const page = await context.newPage();
-  page.setDefaultTimeout(60_000);
-  await page.goto(`${WEB}/${hash}`);
-  return page;
-}
-const asked = (page) => page.getByRole("heading", { name: "Sign in" }).waitFor();
-const isThere = (page, who) => page.locator(".who").getByText(who).waitFor();
+const newTab = (context, hash) => openTab(context, WEB, hash);
 
 async function byToken(page, token) {
   await asked(page);

@@ -61,6 +61,11 @@ Compute Each(const std::function<float(float)>& f) {
   };
 }
 
+// This answer, whatever the call is.
+Compute Always(const absl::StatusOr<std::vector<NativeTensor>>& answer) {
+  return [answer](const NativeCall& /*call*/) { return answer; };
+}
+
 // One node of an operator that is declared with these lines, of the operand x.
 class NativeOperatorTest : public ::testing::Test {
  protected:
@@ -169,12 +174,8 @@ TEST_F(NativeOperatorTest, AFunctionOfThePlaceIsNoFunctionOfTheElement) {
 }
 
 TEST_F(NativeOperatorTest, AFunctionOfEachElementKeepsTheShape) {
-  ExpectRefused(
-      kElementwise,
-      [](const NativeCall& call) -> absl::StatusOr<std::vector<NativeTensor>> {
-        return std::vector<NativeTensor>{{{1}, {0}}};
-      },
-      Input({2}), "makes [1]");
+  ExpectRefused(kElementwise, Always(std::vector<NativeTensor>{{{1}, {0}}}), Input({2}),
+                "makes [1]");
 }
 
 TEST_F(NativeOperatorTest, OperandsOfRunTimeNeedMoreThanALibrary) {
@@ -213,31 +214,19 @@ TEST_F(NativeOperatorTest, ToleranceIsTheDeclarations) {
 }
 
 TEST_F(NativeOperatorTest, AnotherShapeIsADifference) {
-  ExpectRefused(
-      kChecked,
-      [](const NativeCall& call) -> absl::StatusOr<std::vector<NativeTensor>> {
-        return std::vector<NativeTensor>{{{1}, {0}}};
-      },
-      Input({2}), "is [2] by the formula and [1] by the library");
+  ExpectRefused(kChecked, Always(std::vector<NativeTensor>{{{1}, {0}}}), Input({2}),
+                "is [2] by the formula and [1] by the library");
 }
 
 TEST_F(NativeOperatorTest, WhatTheLibraryDidIsSaid) {
-  ExpectRefused(
-      kChecked,
-      [](const NativeCall& call) -> absl::StatusOr<std::vector<NativeTensor>> {
-        return absl::InvalidArgumentError("it ended by signal 11 (SIGSEGV)");
-      },
-      Input({2}), "it ended by signal 11 (SIGSEGV)");
+  ExpectRefused(kChecked, Always(absl::InvalidArgumentError("it ended by signal 11 (SIGSEGV)")),
+                Input({2}), "it ended by signal 11 (SIGSEGV)");
   EXPECT_THAT(Text(), HasSubstr("NPUC1128"));
 }
 
 TEST_F(NativeOperatorTest, AHostWithoutASandboxIsSaid) {
-  ExpectRefused(
-      kChecked,
-      [](const NativeCall& call) -> absl::StatusOr<std::vector<NativeTensor>> {
-        return absl::FailedPreconditionError("this host has no seccomp");
-      },
-      Input({2}), "NPUC1127");
+  ExpectRefused(kChecked, Always(absl::FailedPreconditionError("this host has no seccomp")),
+                Input({2}), "NPUC1127");
 }
 
 TEST_F(NativeOperatorTest, AnOperandWithoutElementsIsRefused) {

@@ -1,6 +1,7 @@
 #include "compiler_core/quant/kept/kept_scales.h"
 
 #include <optional>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -174,9 +175,18 @@ TEST(KeepScales, AValueThatIsQuantizedForOthersAloneHasSixteenBits) {
   EXPECT_EQ(params->dtype, DType::kInt16);
 }
 
+// The scales of a net that KeepScales takes.
+KeptScales KeptOf(absl::string_view text) {
+  const absl::StatusOr<Graph> graph = ParseGraph(text);
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  absl::StatusOr<KeptScales> kept = KeepScales(*graph);
+  EXPECT_TRUE(kept.ok()) << kept.status();
+  return *std::move(kept);
+}
+
 // A formula of x that stands behind a move of stored integers is one function, as without the move.
 TEST(KeepScales, AFunctionBeginsBehindAMove) {
-  const absl::StatusOr<Graph> graph = ParseGraph(R"(graph "m" {
+  const KeptScales kept = KeptOf(R"(graph "m" {
   %x = Placeholder() : f32[2,3] @"x"
   %qx = Quantize(%x) {axis = -1, dtype = "i8", scale = [0.5], zero_point = [0]} : i8[2,3] @"x"
   %fx = Dequantize(%qx) {axis = -1, scale = [0.5], zero_point = [0]} : f32[2,3] @"x"
@@ -188,10 +198,7 @@ TEST(KeepScales, AFunctionBeginsBehindAMove) {
   return %fy @"y"
 }
 )");
-  ASSERT_TRUE(graph.ok()) << graph.status();
-  const absl::StatusOr<KeptScales> kept = KeepScales(*graph);
-  ASSERT_TRUE(kept.ok()) << kept.status();
-  const Layer& last = kept->plan.layers.back();
+  const Layer& last = kept.plan.layers.back();
   EXPECT_EQ(last.type, "Activation");
   EXPECT_EQ(last.nodes.size(), 2u);
 }
@@ -199,7 +206,7 @@ TEST(KeepScales, AFunctionBeginsBehindAMove) {
 // An enlarged picture that is stored and read on has the integers of its parts, so that nothing is
 // saturated twice and nothing need be made twice.
 TEST(KeepScales, PartsThatMoveTogetherAreNotMadeAgain) {
-  const absl::StatusOr<Graph> graph = ParseGraph(R"(graph "m" {
+  const KeptScales kept = KeptOf(R"(graph "m" {
   %x = Placeholder() : f32[2,3] @"x"
   %qx = Quantize(%x) {axis = -1, dtype = "i8", scale = [0.5], zero_point = [0]} : i8[2,3] @"x"
   %fx = Dequantize(%qx) {axis = -1, scale = [0.5], zero_point = [0]} : f32[2,3] @"x"
@@ -212,15 +219,12 @@ TEST(KeepScales, PartsThatMoveTogetherAreNotMadeAgain) {
   return %fc @"c", %fd @"d"
 }
 )");
-  ASSERT_TRUE(graph.ok()) << graph.status();
-  const absl::StatusOr<KeptScales> kept = KeepScales(*graph);
-  ASSERT_TRUE(kept.ok()) << kept.status();
-  EXPECT_EQ(kept->graph.node_count(), 3);
+  EXPECT_EQ(kept.graph.node_count(), 3);
 }
 
 // A sum that only two clamps read has no scale of its own: it is made twice, once for each.
 TEST(KeepScales, EachOfTwoClampsHasTheOperatorForItself) {
-  const absl::StatusOr<Graph> graph = ParseGraph(R"(graph "m" {
+  const KeptScales kept = KeptOf(R"(graph "m" {
   %x = Placeholder() : f32[2,3] @"x"
   %qx = Quantize(%x) {axis = -1, dtype = "i8", scale = [0.5], zero_point = [0]} : i8[2,3] @"x"
   %fx = Dequantize(%qx) {axis = -1, scale = [0.5], zero_point = [0]} : f32[2,3] @"x"
@@ -234,12 +238,9 @@ TEST(KeepScales, EachOfTwoClampsHasTheOperatorForItself) {
   return %fb @"b", %fc @"c"
 }
 )");
-  ASSERT_TRUE(graph.ok()) << graph.status();
-  const absl::StatusOr<KeptScales> kept = KeepScales(*graph);
-  ASSERT_TRUE(kept.ok()) << kept.status();
   int sums = 0;
-  for (const Layer& layer : kept->plan.layers) {
-    if (kept->graph.node(layer.root).op != Op::kAdd) continue;
+  for (const Layer& layer : kept.plan.layers) {
+    if (kept.graph.node(layer.root).op != Op::kAdd) continue;
     ++sums;
     EXPECT_EQ(layer.nodes.size(), 2u) << "the sum and its clamp";
   }
