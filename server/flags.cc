@@ -322,7 +322,7 @@ absl::Status CheckOidc(Flags& flags) {
   if (provider.client_id.empty() || flags.web.empty() || flags.tenants.empty()) {
     return absl::InvalidArgumentError(
         "--oidc-issuer needs --oidc-client-id ID, as the provider knows this server, --web "
-        "HOST:PORT with the page, and --tenants FILE, which says who may do what");
+        "HOST:PORT with the page, and --tenants FILE, which gives people their rights");
   }
   const absl::string_view web = flags.web;
   if (provider.page_url.empty() && !oidc::IsLoopback(web)) {
@@ -568,8 +568,8 @@ std::string SignInHelp() {
          "  --oidc-claim NAME   the claim whose value an identity of the tenants file has as "
          "oidc:\n"
          "                      (default: email)\n"
-         "  --oidc-ca-file FILE  PEM: who may sign the provider's certificate (default: the "
-         "system's)\n"
+         "  --oidc-ca-file FILE  PEM: authorities that may sign the provider's certificate "
+         "(default: the system's)\n"
          "  --oidc-name TEXT    the provider's name on the page (default: its host)\n";
 }
 

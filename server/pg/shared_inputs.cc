@@ -144,12 +144,12 @@ absl::StatusOr<UploadState> SharedInputs::BeginUpload(absl::string_view scope,
                                                       const BlobDigest& digest) {
   ASSIGN_OR_RETURN(const bool is_shared, IsShared(scope, digest));
   if (!is_shared) {
+    ASSIGN_OR_RETURN(const auto parts, FindParts(scope, digest, 0));
     if (AreNames(scope, digest.sha256)) {
-      ASSIGN_OR_RETURN(const auto parts, FindParts(scope, digest, 0));
       RETURN_IF_ERROR(MakeRoom(scope, digest.size_bytes - parts.size() * kPartBytes));
     }
     ASSIGN_OR_RETURN(UploadState state, local_->BeginUpload(scope, digest));
-    RETURN_IF_ERROR(FetchParts(scope, digest, &state));
+    RETURN_IF_ERROR(FetchParts(scope, digest, parts, &state));
     return state;
   }
   return UploadState{.committed_bytes = digest.size_bytes, .complete = true};
@@ -195,20 +195,17 @@ absl::StatusOr<UploadState> SharedInputs::Append(absl::string_view scope, const 
 
 // A part that is damaged goes, and those behind it are of no use here.
 absl::Status SharedInputs::FetchParts(absl::string_view scope, const BlobDigest& digest,
-                                      UploadState* state) {
+                                      const std::vector<Content::Info>& parts, UploadState* state) {
   if (state->complete) return absl::OkStatus();
-  uint64_t number = state->committed_bytes / kPartBytes;
-  ASSIGN_OR_RETURN(const auto parts, FindParts(scope, digest, number));
-  for (const Content::Info& part : parts) {
-    const absl::Status read =
-        content_->Read(part, [&](uint64_t offset, absl::string_view bytes) -> absl::Status {
+  for (size_t number = state->committed_bytes / kPartBytes; number < parts.size(); ++number) {
+    const absl::Status read = content_->Read(
+        parts[number], [&](uint64_t offset, absl::string_view bytes) -> absl::Status {
           ASSIGN_OR_RETURN(*state,
                            local_->Append(scope, digest, number * kPartBytes + offset, bytes));
           return absl::OkStatus();
         });
     if (absl::IsDataLoss(read)) return content_->Remove(PartName(scope, digest, number));
     RETURN_IF_ERROR(read);
-    ++number;
   }
   return absl::OkStatus();
 }

@@ -75,8 +75,9 @@ class SharedInputs : public cache::InputStore {
                                                        const cache::BlobDigest& digest,
                                                        uint64_t first);
   absl::Status SharePart(absl::string_view scope, const cache::BlobDigest& digest, uint64_t number);
+  // Appends to the upload here what it lacks of `parts`, which begin with the first one.
   absl::Status FetchParts(absl::string_view scope, const cache::BlobDigest& digest,
-                          cache::UploadState* state);
+                          const std::vector<Content::Info>& parts, cache::UploadState* state);
   absl::Status RemoveParts(absl::string_view scope, const cache::BlobDigest& digest);
 
   cache::InputStore* const local_;

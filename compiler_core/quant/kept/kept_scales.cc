@@ -152,7 +152,7 @@ class Keeper {
   }
 
   // A result that the model does not store, and that several clamps cut: it has no scale but those
-  // of the clamps, so that each but the first has the operator for itself.
+  // of the clamps, so that each but the last has a copy of the operator.
   ValueId OperandOf(const Node& node, ValueId operand) {
     const ValueId value = New(operand);
     const Op def = graph_.def(operand).op;
