@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/ops/facts.h"
 #include "compiler_core/ops/graph_builder.h"
 #include "compiler_core/ops/op.h"
 #include "compiler_core/ops/quantize.h"
@@ -46,7 +47,7 @@ bool IsSelection(Op op) {
 }
 
 // True: all values of the range, their fractions dropped, are numbers of the type.
-bool Holds(DType dtype, const KnownRange& range) {
+bool Holds(DType dtype, const Interval& range) {
   const auto is_within = [&](double least, double most) {
     return range.least > least - 1 && range.most < most + 1;
   };
@@ -65,6 +66,8 @@ bool Holds(DType dtype, const KnownRange& range) {
       return false;
   }
 }
+
+bool BoundsInfinity(const Node& node) { return BoolAttrOr(node, kBoundsInfinityFact, false); }
 
 bool IsMove(Op op) {
   return TraitsOf(op).keeps_parameters || op == Op::kConcat || op == Op::kIdentity ||
@@ -169,7 +172,9 @@ class Selector {
       Node node = rewriter_->Take(i);
       const bool computes =
           node.op != Op::kConst && (IsSelection(node.op) || Concerns(operands, node.outputs));
-      if (!computes) {
+      if (BoundsInfinity(node)) {
+        rewriter_->Set(node.outputs[0], node.inputs[0]);
+      } else if (!computes) {
         rewriter_->Append(std::move(node));
       } else if (node.op == Op::kPlaceholder) {
         TakeInput(node);
@@ -262,6 +267,11 @@ class Selector {
     }
     result_.values += static_cast<int>(std::count_if(node.outputs.begin(), node.outputs.end(),
                                                      [&](ValueId old) { return IsWhole(old); }));
+    const double fill = node.op == Op::kPad ? FloatAttrOr(node, "value", 0.0) : 0.0;
+    if (std::fabs(fill) > kMaxExactInFloat) {
+      Refuse(node,
+             absl::StrCat("the padding value ", static_cast<int64_t>(fill), " is no exact float"));
+    }
     if (KeepsWhole(node.op)) return TakeKept(operands, node);
     const size_t refused = result_.refusals.size();
     Composer compose(graph(), node.source, stores_);
@@ -534,7 +544,7 @@ absl::StatusOr<FloatSelection> SelectInFloats(Graph graph, const FloatSelectionO
   const bool has_whole =
       std::any_of(graph.nodes().begin(), graph.nodes().end(), [&](const Node& node) {
         if (node.op == Op::kConst || node.op == Op::kQuantize) return false;
-        return IsSelection(node.op) ||
+        return IsSelection(node.op) || BoundsInfinity(node) ||
                std::any_of(node.outputs.begin(), node.outputs.end(),
                            [&](ValueId output) { return IsWholeType(graph.type(output).dtype); });
       });

@@ -48,6 +48,7 @@ inline constexpr char kMostFact[] = "fact_most";
 //   ArgMax             the largest of n - i where x_i is the maximum
 //   Cast to integers   Floor of the size
 //   sums, moves ...    as they are
+//   Maximum, Minimum   operand 0, where kBoundsInfinityFact (ops/facts.h) marks them
 // Exact as long as whole numbers are within largest_index. Leaves the integers of quantized models
 // alone: what a Quantize gives, and inputs that a Dequantize reads. INTERNAL where the graph does
 // not verify.

@@ -233,6 +233,26 @@ TEST(FloatSelectionTest, RefusesWhatFloatsDoNotHold) {
   return %d @"d"
 )",
           "no exact float");
+  refused(R"(  %a = Placeholder() : i64[1] @"a"
+  %d = Pad(%a) {paddings = [0,1], value = 16777217.0} : i64[2] @"d"
+  return %d @"d"
+)",
+          "the padding value 16777217 is no exact float");
+}
+
+TEST(FloatSelectionTest, TakesBoundsOfInfinityAway) {
+  const Graph graph = Parsed(R"(  %x = Placeholder() : f32[4] @"x"
+  %k = Const() {value = f32[] "ffff7fff"} : f32[]
+  %m = Maximum(%x, %k) {fact_bounds_infinity = true} : f32[4] @"m"
+  %o = Maximum(%m, %k) : f32[4] @"o"
+  return %o @"o"
+)");
+  const auto selection = SelectInFloats(graph, {});
+  ASSERT_TRUE(selection.ok()) << selection.status();
+  int maxima = 0;
+  for (const Node& node : selection->graph.nodes()) maxima += node.op == Op::kMaximum ? 1 : 0;
+  EXPECT_EQ(maxima, 1);
+  EXPECT_EQ(selection->values, 0);
 }
 
 TEST(FloatSelectionTest, LeavesStoredIntegersAlone) {

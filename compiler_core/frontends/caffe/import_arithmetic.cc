@@ -181,7 +181,8 @@ absl::Status ImportReduction(LayerImporter& node) {
 }
 
 // The places of the top_k greatest elements along an axis, or from dimension 1 on; with out_max_val
-// the elements themselves. Source: argmax_layer.cpp.
+// the elements themselves. Caffe sorts pairs of element and place by std::greater, so that the last
+// of equal elements comes first. Source: argmax_layer.cpp.
 absl::Status ImportArgMax(LayerImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(1, 1));
   ASSIGN_OR_RETURN(const bool gives_value, node.BoolOr("out_max_val", false));
@@ -207,10 +208,11 @@ absl::Status ImportArgMax(LayerImporter& node) {
   if (count == 1 && gives_value) return node.SetOutput(node.Reduced("ReduceMax", x, {axis}, true));
   ValueRef places;
   if (count == 1) {
-    ASSIGN_OR_RETURN(places, frontend::ArgOf(node, x, {.axis = axis, .keep_dims = true}));
+    ASSIGN_OR_RETURN(places,
+                     frontend::ArgOf(node, x, {.axis = axis, .keep_dims = true, .last = true}));
   } else {
     ASSIGN_OR_RETURN(const frontend::Extrema greatest,
-                     frontend::ExtremaOf(node, x, axis, count, /*is_min=*/false));
+                     frontend::ExtremaOf(node, x, axis, count, /*is_min=*/false, /*last=*/true));
     if (gives_value) return node.SetOutput(greatest.values);
     places = greatest.indices;
   }

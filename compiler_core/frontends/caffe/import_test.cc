@@ -56,6 +56,20 @@ TEST(CaffeImportTest, ThePlaceOfTheGreatest) {
             1);
 }
 
+// argmax_layer.cpp: partial_sort of make_pair(element, place) by std::greater<std::pair<Dtype,
+// int>>.
+TEST(CaffeImportTest, TheLastOfEqualElementsIsTheGreatest) {
+  const std::string input = "input: 'x' input_shape { dim: 1 dim: 2 dim: 2 }\n";
+  EXPECT_THAT(Evaluate(kNoBlobs, input + Layer("ArgMax", "x", "y"), {{9, 9, 2, 7}}),
+              ElementsAre(ElementsAre(1)));
+  EXPECT_THAT(Evaluate(kNoBlobs, input + Layer("ArgMax", "x", "y", "argmax_param { axis: 1 }"),
+                       {{3, 9, 3, 7}}),
+              ElementsAre(ElementsAre(1, 0)));
+  EXPECT_THAT(Evaluate(kNoBlobs, input + Layer("ArgMax", "x", "y", "argmax_param { top_k: 3 }"),
+                       {{7, 9, 7, 7}}),
+              ElementsAre(ElementsAre(1, 3, 2)));
+}
+
 TEST(CaffeImportTest, LayersInPlaceKeepEachValueOfAName) {
   const std::string text = kInput + Layer("Power", "x", "a", "power_param { shift: -2 }") +
                            Layer("AbsVal", "a", "b") + Layer("ReLU", "a", "a");

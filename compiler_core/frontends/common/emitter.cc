@@ -194,6 +194,7 @@ absl::StatusOr<std::vector<ValueRef>> Emitter::EmitAllAs(NodeSource source, absl
     return Fail(DiagnosticKind::kOperandMismatch, std::string(result.status().message()),
                 "check the shapes in INPUT_OPS against those that the model was trained with");
   }
+  if (result.ok()) NoteFacts(*op, operands, *result);
   return result;
 }
 

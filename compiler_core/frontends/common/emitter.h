@@ -96,6 +96,9 @@ class Emitter {
   // An operator computed on known values, within the limits on memory and work.
   virtual absl::StatusOr<std::vector<ValueRef>> Fold(Op op, absl::Span<const ValueRef> operands,
                                                      AttrMap attrs);
+  // Notes what a front end knows of an operator's results beside their types.
+  virtual void NoteFacts(Op op, absl::Span<const ValueRef> operands,
+                         std::vector<ValueRef>& results) const {}
   absl::StatusOr<std::vector<ValueRef>> EmitAllAs(NodeSource source, absl::string_view op,
                                                   absl::Span<const ValueRef> operands,
                                                   AttrMap attrs);

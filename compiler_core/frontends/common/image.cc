@@ -123,7 +123,7 @@ absl::StatusOr<ValueRef> ResizedImage(Emitter& node, ValueRef image, const Image
   if (resize.half_pixel_centers && !resize.align_corners) {
     mode.coordinates = resize.is_linear ? "half_pixel" : "tf_half_pixel_for_nn";
   }
-  mode.nearest = resize.align_corners ? "round_prefer_ceil" : "floor";
+  mode.in_float32 = !resize.is_linear;
   for (size_t i = 0; i < 2; ++i) {
     ResizeAxis axis{.in = image->type.shape[i + 1], .out = resize.size[i]};
     if (axis.in < 1 || axis.out < 1 || axis.out > kMaxElements) {

@@ -40,6 +40,22 @@ int64_t NearestOf(const ResizeMode& m, double x) {
   return static_cast<int64_t>(is_half ? floor : std::floor(x + 0.5));
 }
 
+// The pixel of result i as TensorFlow, TFLite, PaddlePaddle and PyTorch compute it: a product with
+// the step, in float32. 9 * (14 / 18) is 7 so, and 9 / (18 / 14) in float64 is below 7. Sources:
+// TensorFlow's image_resizer_state.h and resize_nearest_neighbor_op.cc, TFLite's
+// reference/resize_nearest_neighbor.h, Paddle's interpolate_kernel.cc, PyTorch's UpSample.h.
+int64_t NearestInFloat32(const ResizeMode& m, const ResizeAxis& a, int64_t i) {
+  const bool corners = m.coordinates == "align_corners";
+  const float step = corners && a.out > 1
+                         ? static_cast<float>(a.in - 1) / static_cast<float>(a.out - 1)
+                         : static_cast<float>(1 / a.scale);
+  const float offset = m.coordinates == "tf_half_pixel_for_nn" ? 0.5F : 0.0F;
+  const float x = (static_cast<float>(i) + offset) * step;
+  const float source = corners ? std::round(x) : std::floor(x);
+  // A wild scale may give infinity or NaN.
+  return source < static_cast<float>(a.in - 1) ? static_cast<int64_t>(source) : a.in - 1;
+}
+
 // The weight of an element at that distance.
 double Kernel(const ResizeMode& m, double distance) {
   const double d = std::fabs(distance);
@@ -73,15 +89,15 @@ void FillRow(const ResizeMode& m, const ResizeAxis& a, int64_t i, double* row) {
   for (const auto& [at, weight] : taps) row[at] += normalize && sum != 0 ? weight / sum : weight;
 }
 
-absl::Status CheckSizes(const ResizeAxis& a) {
-  if (a.in >= 1 && a.out >= 1 && a.in <= (int64_t{1} << 24) / a.out) return absl::OkStatus();
+absl::Status BadSizes(const ResizeAxis& a) {
   return absl::InvalidArgumentError(absl::StrCat("a dimension of ", a.in, " becomes ", a.out));
 }
 
 }  // namespace
 
 absl::StatusOr<ResizeMatrix> MakeResizeMatrix(const ResizeMode& m, const ResizeAxis& a) {
-  RETURN_IF_ERROR(CheckSizes(a));
+  constexpr int64_t kMostWeights = int64_t{1} << 24;
+  if (a.in < 1 || a.out < 1 || a.in > kMostWeights / a.out) return BadSizes(a);
   ResizeMatrix matrix;
   matrix.weights.assign(static_cast<size_t>(a.in * a.out), 0);
   matrix.outside.assign(static_cast<size_t>(a.out), 0);
@@ -110,10 +126,14 @@ ResizeMode ModeFor(Emitter& node, ResizeMode m) {
 }
 
 absl::StatusOr<std::vector<int64_t>> NearestSources(const ResizeMode& m, const ResizeAxis& a) {
-  RETURN_IF_ERROR(CheckSizes(a));
+  // Float32 has every whole number up to this one.
+  constexpr int64_t kMost = int64_t{1} << 24;
+  if (a.in < 1 || a.out < 1 || a.in > kMost || a.out > kMost) return BadSizes(a);
   std::vector<int64_t> sources;
   for (int64_t i = 0; i < a.out; ++i) {
-    sources.push_back(std::clamp<int64_t>(NearestOf(m, SourceOf(m, a, i)), 0, a.in - 1));
+    const int64_t source =
+        m.in_float32 ? NearestInFloat32(m, a, i) : NearestOf(m, SourceOf(m, a, i));
+    sources.push_back(std::clamp<int64_t>(source, 0, a.in - 1));
   }
   return sources;
 }
@@ -124,6 +144,11 @@ absl::StatusOr<ValueRef> ResizeAlong(Emitter& node, ValueRef x, size_t axis,
   if (m.mode == "nearest" && m.coordinates != "tf_crop_and_resize") {
     ASSIGN_OR_RETURN(const std::vector<int64_t> sources, NearestSources(m, a));
     return GatherAxis(node, x, static_cast<int64_t>(axis), sources);
+  }
+  if (!IsFloat(x->type.dtype)) {  // the weights are fractions
+    return node.FailMode(
+        absl::StrCat("a ", m.mode, " resize of values of type ", NameOf(x->type.dtype)),
+        "cast them to float before the node");
   }
   ASSIGN_OR_RETURN(ResizeMatrix matrix, MakeResizeMatrix(m, a));
   std::vector<int64_t> perm;

@@ -18,6 +18,8 @@ struct ResizeMode {
   std::string mode;  // nearest, linear, cubic
   std::string coordinates;
   std::string nearest;
+  // A nearest mode steps as NearestInFloat32 in resize.cc does, and not by ONNX's formulas.
+  bool in_float32 = false;
   double cubic_a = -0.75;
   double extrapolation = 0;
   bool exclude_outside = false;

@@ -1,5 +1,6 @@
 #include "compiler_core/frontends/common/selection.h"
 
+#include <limits>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -8,6 +9,7 @@
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/common/activations.h"
 #include "compiler_core/frontends/common/evaluator.h"
+#include "compiler_core/ops/facts.h"
 
 namespace npuc::frontend {
 namespace {
@@ -62,15 +64,61 @@ absl::StatusOr<ValueRef> IsAt(Emitter& node, const ValueRef& index, int64_t axis
   return node.Emit("Equal", {index, places});
 }
 
-// A number below all elements along an axis, about as far from the least as that from the largest.
+// A number below all elements along an axis: below the least by the size of the furthest from 0, so
+// that no rounding loses the difference, and by 1. -inf where an element is infinite.
 absl::StatusOr<ValueRef> BelowAll(Emitter& node, const ValueRef& x, int64_t axis) {
   ASSIGN_OR_RETURN(const ValueRef most, node.Reduced("ReduceMax", x, {axis}, true));
   ASSIGN_OR_RETURN(ValueRef least, node.Emit("Neg", {x}));
   ASSIGN_OR_RETURN(least, node.Reduced("ReduceMax", least, {axis}, true));  // negated
-  ASSIGN_OR_RETURN(ValueRef twice, node.Emit("Add", {least, least}));
-  ASSIGN_OR_RETURN(twice, node.Emit("Add", {twice, most}));
-  ASSIGN_OR_RETURN(twice, node.Emit("Add", {twice, Number(node, 1, x->type.dtype)}));
-  return node.Emit("Neg", {twice});
+  ASSIGN_OR_RETURN(const ValueRef size, node.Emit("Maximum", {most, least}));
+  ASSIGN_OR_RETURN(const ValueRef below, node.Emit("Sub", {Number(node, -1, x->type.dtype), size}));
+  return node.Emit("Sub", {below, least});
+}
+
+// The finite number of the type that is furthest from 0, below it or above.
+ValueRef FiniteEnd(Emitter& node, const ValueRef& x, double sign) {
+  constexpr double kLargestHalf = 65504;
+  const DType dtype = x->type.dtype;
+  const double largest = dtype == DType::kFloat16   ? kLargestHalf
+                         : dtype == DType::kFloat64 ? std::numeric_limits<double>::max()
+                                                    : std::numeric_limits<float>::max();
+  return node.Scalar(sign * largest, dtype);
+}
+
+// x in the opposite order, exactly: its negative, or for an integer n the i64 -1 - n, which exists
+// for each. Applied again it gives x.
+absl::StatusOr<ValueRef> Reversed(Emitter& node, const ValueRef& x) {
+  if (!IsInteger(x->type.dtype)) return node.Emit("Neg", {x});
+  ASSIGN_OR_RETURN(const ValueRef wide, CastTo(node, x, DType::kInt64));
+  return node.Emit("Sub", {Number(node, -1, DType::kInt64), wide});
+}
+
+// The k > 1 largest elements and their indices. Values are found among the elements as they are,
+// indices among finite ones.
+absl::StatusOr<Extrema> LargestOf(Emitter& node, const ValueRef& x, int64_t axis, int64_t k,
+                                  bool last) {
+  const int64_t size = x->type.shape[static_cast<size_t>(axis)];
+  ASSIGN_OR_RETURN(const ValueRef below, BelowAll(node, x, axis));
+  ValueRef rest = x;
+  ValueRef finite_rest = x;
+  if (IsFloat(x->type.dtype)) {
+    ASSIGN_OR_RETURN(finite_rest, AboveInfinity(node, x));
+  }
+  std::vector<ValueRef> values;
+  std::vector<ValueRef> indices;
+  for (int64_t i = 0; i < k; ++i) {
+    ASSIGN_OR_RETURN(values.emplace_back(), node.Reduced("ReduceMax", rest, {axis}, true));
+    ASSIGN_OR_RETURN(indices.emplace_back(),
+                     ArgOf(node, finite_rest, {.axis = axis, .keep_dims = true, .last = last}));
+    if (i + 1 == k) break;
+    ASSIGN_OR_RETURN(const ValueRef is_taken, IsAt(node, indices.back(), axis, size));
+    ASSIGN_OR_RETURN(rest, Selected(node, is_taken, below, rest));
+    ASSIGN_OR_RETURN(finite_rest, Selected(node, is_taken, below, finite_rest));
+  }
+  Extrema extrema;
+  ASSIGN_OR_RETURN(extrema.values, node.Joined(values, axis));
+  ASSIGN_OR_RETURN(extrema.indices, node.Joined(indices, axis));
+  return extrema;
 }
 
 }  // namespace
@@ -134,13 +182,27 @@ absl::StatusOr<ValueRef> Selected(Emitter& node, const ValueRef& condition, cons
   return node.Emit("Select", {condition, a, b});
 }
 
+absl::StatusOr<ValueRef> ReducedMin(Emitter& node, const ValueRef& x, std::vector<int64_t> axes,
+                                    bool keep_dims) {
+  ASSIGN_OR_RETURN(ValueRef y, Reversed(node, x));
+  ASSIGN_OR_RETURN(y, node.Reduced("ReduceMax", y, std::move(axes), keep_dims));
+  ASSIGN_OR_RETURN(y, Reversed(node, y));
+  return CastTo(node, y, x->type.dtype);
+}
+
+absl::StatusOr<ValueRef> AboveInfinity(Emitter& node, const ValueRef& x) {
+  return node.Emit("Maximum", {x, FiniteEnd(node, x, -1)}, {{kBoundsInfinityFact, true}});
+}
+
+absl::StatusOr<ValueRef> WithinInfinity(Emitter& node, const ValueRef& x) {
+  ASSIGN_OR_RETURN(const ValueRef above, AboveInfinity(node, x));
+  return node.Emit("Minimum", {above, FiniteEnd(node, x, 1)}, {{kBoundsInfinityFact, true}});
+}
+
 absl::StatusOr<ValueRef> ArgOf(Emitter& node, const ValueRef& x, const ArgOptions& options) {
   ValueRef y = x;
   if (options.is_min) {
-    if (IsInteger(y->type.dtype)) {  // unsigned ones have no negative
-      ASSIGN_OR_RETURN(y, CastTo(node, y, DType::kInt64));
-    }
-    ASSIGN_OR_RETURN(y, node.Emit("Neg", {y}));
+    ASSIGN_OR_RETURN(y, Reversed(node, y));
   }
   const int64_t size = x->type.shape[static_cast<size_t>(options.axis)];
   if (options.last) {
@@ -159,7 +221,7 @@ absl::StatusOr<ValueRef> ArgOf(Emitter& node, const ValueRef& x, const ArgOption
 }
 
 absl::StatusOr<Extrema> ExtremaOf(Emitter& node, const ValueRef& x, int64_t axis, int64_t k,
-                                  bool is_min) {
+                                  bool is_min, bool last) {
   const int64_t size = x->type.shape.empty() ? 0 : x->type.shape[static_cast<size_t>(axis)];
   if (k < 1 || k > size) {
     return absl::InvalidArgumentError(
@@ -170,23 +232,26 @@ absl::StatusOr<Extrema> ExtremaOf(Emitter& node, const ValueRef& x, int64_t axis
         absl::StrCat("the ", k, " largest or least elements; allowed are ", kMaxExtrema),
         "name the operand in OUTPUT_OPS, and sort on the CPU");
   }
-  ASSIGN_OR_RETURN(ValueRef rest, is_min ? node.Emit("Neg", {x}) : absl::StatusOr<ValueRef>(x));
-  ASSIGN_OR_RETURN(const ValueRef below, k == 1 ? rest : BelowAll(node, rest, axis));
-  std::vector<ValueRef> values;
-  std::vector<ValueRef> indices;
-  for (int64_t i = 0; i < k; ++i) {
-    ASSIGN_OR_RETURN(values.emplace_back(), node.Reduced("ReduceMax", rest, {axis}, true));
-    ASSIGN_OR_RETURN(indices.emplace_back(), ArgOf(node, rest, {.axis = axis, .keep_dims = true}));
-    if (i + 1 == k) break;
-    ASSIGN_OR_RETURN(const ValueRef is_taken, IsAt(node, indices.back(), axis, size));
-    ASSIGN_OR_RETURN(rest, Selected(node, is_taken, below, rest));
+  const DType dtype = x->type.dtype;
+  ValueRef wide = x;
+  if (IsInteger(dtype)) {  // a number below all others may be none of its type
+    ASSIGN_OR_RETURN(wide, CastTo(node, x, DType::kInt64));
+  }
+  if (is_min) {
+    ASSIGN_OR_RETURN(wide, node.Emit("Neg", {wide}));
   }
   Extrema extrema;
-  ASSIGN_OR_RETURN(extrema.values, node.Joined(values, axis));
+  if (k == 1) {
+    ASSIGN_OR_RETURN(extrema.values, node.Reduced("ReduceMax", wide, {axis}, true));
+    ASSIGN_OR_RETURN(extrema.indices,
+                     ArgOf(node, wide, {.axis = axis, .keep_dims = true, .last = last}));
+  } else {
+    ASSIGN_OR_RETURN(extrema, LargestOf(node, wide, axis, k, last));
+  }
   if (is_min) {
     ASSIGN_OR_RETURN(extrema.values, node.Emit("Neg", {extrema.values}));
   }
-  ASSIGN_OR_RETURN(extrema.indices, node.Joined(indices, axis));
+  ASSIGN_OR_RETURN(extrema.values, CastTo(node, extrema.values, dtype));
   return extrema;
 }
 

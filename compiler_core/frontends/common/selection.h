@@ -31,6 +31,15 @@ absl::StatusOr<ValueRef> CastTo(Emitter& node, const ValueRef& x, DType dtype);
 absl::StatusOr<ValueRef> Selected(Emitter& node, const ValueRef& condition, const ValueRef& a,
                                   const ValueRef& b);
 
+// The least elements over the axes, exactly for integers of each type.
+absl::StatusOr<ValueRef> ReducedMin(Emitter& node, const ValueRef& x, std::vector<int64_t> axes,
+                                    bool keep_dims);
+
+// Floats with -inf as the lowest finite number, and +inf as the largest one, so that formulas make
+// no NaN of infinities. Costs no command: a core, which has no infinities there, takes x.
+absl::StatusOr<ValueRef> AboveInfinity(Emitter& node, const ValueRef& x);
+absl::StatusOr<ValueRef> WithinInfinity(Emitter& node, const ValueRef& x);
+
 struct ArgOptions {
   int64_t axis = 0;  // in range
   bool keep_dims = false;
@@ -41,15 +50,16 @@ struct ArgOptions {
 // The index of the largest or least element along an axis.
 absl::StatusOr<ValueRef> ArgOf(Emitter& node, const ValueRef& x, const ArgOptions& options);
 
-// The k largest or least elements along an axis (in range), the first of equal ones first, and
-// their indices as i64. Each is found by itself.
+// The k largest or least elements along an axis (in range), the first of equal ones first (the last
+// first where `last` says so), and their indices as i64. Each is found by itself. The indices take
+// -inf for the lowest finite number; i64 elements must be within 2^61 of 0.
 struct Extrema {
   ValueRef values;
   ValueRef indices;
 };
 inline constexpr int64_t kMaxExtrema = 16;
 absl::StatusOr<Extrema> ExtremaOf(Emitter& node, const ValueRef& x, int64_t axis, int64_t k,
-                                  bool is_min);
+                                  bool is_min, bool last = false);
 
 // The slices of an axis (in range) that integers name which are computed at run time. Where they
 // may be negative they count from the end.

@@ -126,6 +126,18 @@ TEST(DarknetImportTest, DeviationsHaveAMillionthAdded) {
   EXPECT_NEAR(Answer(kNet, {0, 1, 0, 1e-8F, 1}, {{1}})[0][0], 1 / (1e-4 + 1e-6), 1);
 }
 
+// AlexeyAB's blas.c, normalize_cpu: "(x[index] - mean[f])/(sqrt(variance[f] + .00001f))".
+TEST(DarknetImportTest, TheForksVariancesHaveEpsilonAdded) {
+  constexpr char kNet[] =
+      "[net]\nheight=1\nwidth=1\nchannels=1\n"
+      "[convolutional]\nbatch_normalize=1\nfilters=1\nactivation=linear\n"
+      "[convolutional]\nfilters=1\nactivation=mish\n";
+  CompileOptions options;
+  options.outputs = {"convolutional_0"};
+  EXPECT_NEAR(Answer(kNet, {0, 1, 0, 3e-5F, 1, 0, 1}, {{1}}, options)[0][0],
+              1 / std::sqrt(3e-5 + 1e-5), 0.01);
+}
+
 TEST(DarknetImportTest, ConnectedLayersStoreWeightsBeforeTheNormalisation) {
   constexpr char kNet[] =
       "[net]\ninputs=2\n[connected]\noutput=1\nbatch_normalize=1\nactivation=linear\n";

@@ -19,9 +19,9 @@ absl::Status TakeNorm(LayerImporter& node, absl::string_view prefix, int64_t cou
   return absl::OkStatus();
 }
 
-// x [..., C] normalised, by sqrt(variance) + 1e-6 as Darknet divides on a processor. Source:
-// blas.c, normalize_cpu. (The fork, and both on a GPU, divide by sqrt(variance + 1e-5); the README
-// says how far that is off. OpenCV has 1e-6 under the root.)
+// x [..., C] normalised as Darknet does on a processor: the original divides by
+// sqrt(variance) + 1e-6, the fork by sqrt(variance + 1e-5). Sources: blas.c, normalize_cpu, of
+// both, and the fork's network.c, fuse_conv_batchnorm. (OpenCV has 1e-6 under the root for both.)
 absl::StatusOr<ValueRef> Normalized(LayerImporter& node, const ValueRef& x, const Norm& norm) {
   std::vector<float> values = norm.variance->constant->ToFloats();
   for (size_t i = 0; i < values.size(); ++i) {
@@ -31,13 +31,14 @@ absl::StatusOr<ValueRef> Normalized(LayerImporter& node, const ValueRef& x, cons
                                     ", which no data can have"),
                        "give the .weights that were trained with this .cfg");
     }
+    if (node.dialect() == Dialect::kFork) continue;
     values[i] = static_cast<float>(std::pow(std::sqrt(static_cast<double>(values[i])) + 1e-6, 2));
   }
   const Shape shape = norm.variance->type.shape;
   const ValueRef variance =
       frontend::ConstantValue(Tensor::FromFloats(shape, values), norm.variance->source);
   return node.Emit("BatchNorm", {x, norm.scales, norm.biases, norm.mean, variance},
-                   {{"epsilon", 0.0}});
+                   {{"epsilon", node.dialect() == Dialect::kFork ? 1e-5 : 0.0}});
 }
 
 struct Convolution {

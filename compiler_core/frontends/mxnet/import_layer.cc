@@ -7,6 +7,7 @@
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/common/gather.h"
 #include "compiler_core/frontends/common/image.h"
+#include "compiler_core/frontends/common/selection.h"
 #include "compiler_core/frontends/mxnet/window_attrs.h"
 
 namespace npuc::mxnet {
@@ -168,12 +169,17 @@ absl::StatusOr<ValueRef> Pooled(NodeImporter& node, const std::string& type, con
   if (type != "lp" || p < 1 || p > 3) {
     return node.BadChoice("pool_type", type, "max, avg, sum, or lp with a p_value from 1 to 3");
   }
+  // Powers keep their signs, and so does the root of 3 (pool_utils.h).
+  if (p == 1) return SumPooled(node, x, w);
   const Term sizes = Apply("Abs", Term(node, x));
-  const double power = static_cast<double>(p);
-  const Term powers = p == 1 ? sizes : Pow(sizes, power);
+  Term powers = Pow(sizes, 2);
+  if (p == 3) powers = powers * Term(node, x);
   RETURN_IF_ERROR(powers.value.status());
-  const Term sums(node, SumPooled(node, *powers.value, w));
-  return p == 1 ? sums.value : Pow(sums, 1 / power).value;
+  ASSIGN_OR_RETURN(const ValueRef sums, SumPooled(node, *powers.value, w));
+  if (p == 2) return Pow(Term(node, sums), 0.5).value;
+  const Term root = Pow(Apply("Abs", Term(node, sums)), 1.0 / 3);
+  const Term sign(node, frontend::ComputedUnary(node, "Sign", sums));
+  return (root * sign).value;
 }
 
 absl::StatusOr<ValueRef> PooledGlobally(NodeImporter& node, const std::string& type,

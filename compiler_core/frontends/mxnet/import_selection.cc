@@ -85,8 +85,17 @@ absl::Status Rounded(NodeImporter& node, absl::string_view how) {
 absl::Status ImportCeil(NodeImporter& node) { return Rounded(node, "Ceil"); }
 absl::Status ImportErf(NodeImporter& node) { return Rounded(node, "Erf"); }
 absl::Status ImportFloor(NodeImporter& node) { return Rounded(node, "Floor"); }
-absl::Status ImportRint(NodeImporter& node) { return Rounded(node, "Rint"); }
 absl::Status ImportSign(NodeImporter& node) { return Rounded(node, "Sign"); }
+
+// Halves go down: MXNet takes the floor where the ceiling is not nearer (mshadow_op.h). Round takes
+// them to even numbers; where that is up it is 0.5 above x, exactly.
+absl::Status ImportRint(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  const Term x(node, node.input(0));
+  const Term even = Apply("Round", x);
+  const Term down = Apply("Floor", Relu(even - x) * 2);
+  return node.SetOutput((even - down).value);
+}
 
 absl::Status ImportWhere(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(3, 3));

@@ -451,5 +451,44 @@ TEST(MxNetImportTest, LooksUpRowsByIndices) {
   EXPECT_THAT((*results)[1].ToFloats(), ElementsAre(5, 6));
 }
 
+// The answer of one operator, `attrs` as in JSON, on a row of numbers.
+std::vector<float> AnswerOf(absl::string_view op, absl::string_view attrs, Shape shape,
+                            const std::vector<float>& row) {
+  const std::string symbol =
+      absl::StrCat(R"({"nodes": [{"op": "null", "name": "data", "inputs": []}, {"op": ")", op,
+                   R"(", "name": "y", "attrs": {)", attrs,
+                   R"(}, "inputs": [[0, 0, 0]]}], "arg_nodes": [0], "heads": [[1, 0, 0]]})");
+  CompileOptions options;
+  options.inputs = {{"data", shape}};
+  const Imported net =
+      Import(symbol, ParamsBytes({{"arg:unused", ArrayBytes(2, {1}, {0})}}), options);
+  EXPECT_TRUE(net.graph.ok()) << net.problems;
+  if (!net.graph.ok()) return {};
+  const auto results = RunReference(*net.graph, {Tensor::FromFloats(shape, row)});
+  EXPECT_TRUE(results.ok()) << results.status();
+  return results.ok() ? (*results)[0].ToFloats() : std::vector<float>();
+}
+
+// mshadow_op.h: the floor of a where a - floor <= ceil - a, else the ceiling.
+TEST(MxNetImportTest, RintTakesHalvesDown) {
+  const float above = -0.49999997F;  // and no number in between
+  EXPECT_THAT(AnswerOf("rint", "", {1, 8}, {-2.5, -1.5, -0.5, 0.5, 1.5, 2.6F, above, 8388609}),
+              ElementsAre(-3, -2, -1, 0, 1, 3, 0, 8388609));
+}
+
+// pool_utils.h: a, a * a and a * a * a, and the sum, its square root and its cube root.
+TEST(MxNetImportTest, LpPoolingKeepsSigns) {
+  const auto pooled = [](const std::string& p) {
+    const std::string attrs = absl::StrReplaceAll(
+        R"a("pool_type": "lp", "p_value": "P", "kernel": "(1, 2)", "stride": "(1, 2)")a",
+        {{"P", p}});
+    return AnswerOf("Pooling", attrs, {1, 1, 1, 4}, {-1, 2, -3, -1});
+  };
+  EXPECT_THAT(pooled("1"), ElementsAre(1, -4));
+  EXPECT_THAT(pooled("2"), ElementsAre(FloatNear(2.236068F, 1e-6F), FloatNear(3.1622777F, 1e-6F)));
+  EXPECT_THAT(pooled("3"),
+              ElementsAre(FloatNear(1.9129312F, 1e-6F), FloatNear(-3.0365889F, 1e-6F)));
+}
+
 }  // namespace
 }  // namespace npuc::mxnet

@@ -342,13 +342,14 @@ absl::Status ImportTrilu(NodeImporter& node) {
     return absl::InvalidArgumentError("the matrices are too large");
   }
   k = std::clamp<int64_t>(k, -kMaxElements, kMaxElements);
-  std::vector<double> mask;
+  std::vector<int64_t> is_kept;
   for (int64_t i = 0; i < shape[0]; ++i) {
     for (int64_t j = 0; j < shape[1]; ++j) {
-      mask.push_back((upper ? j - i >= k : j - i <= k) ? 1 : 0);
+      is_kept.push_back((upper ? j - i >= k : j - i <= k) ? 1 : 0);
     }
   }
-  return node.EmitOutput("Mul", {node.input(0), node.Floats(shape, mask, node.type(0).dtype)});
+  return node.EmitOutput("Select", {node.MakeConstant(IntTensor(DType::kBool, shape, is_kept)),
+                                    node.input(0), node.Scalar(0, node.type(0).dtype)});
 }
 
 constexpr ImportRule kGatherRules[] = {

@@ -51,6 +51,12 @@ absl::Status ImportGemm(NodeImporter& node) {
   }
   ASSIGN_OR_RETURN(const double alpha, node.FloatOr("alpha", 1));
   ASSIGN_OR_RETURN(const double beta, node.FloatOr("beta", 1));
+  const bool has_fraction = alpha != std::floor(alpha) || beta != std::floor(beta);
+  if (has_fraction && IsInteger(node.type(0).dtype)) {
+    return node.FailMode(absl::StrCat("alpha ", alpha, " and beta ", beta,
+                                      " beside integers of type ", NameOf(node.type(0).dtype)),
+                         "cast the operands to float before the node");
+  }
   ASSIGN_OR_RETURN(const bool transpose_a, node.BoolOr("transA", false));
   ASSIGN_OR_RETURN(const bool transpose_b, node.BoolOr("transB", false));
   // A constant weight takes the transposition in advance, one of stored integers alpha as well.

@@ -150,6 +150,11 @@ absl::Status ImportAttention(NodeImporter& node) {
   ASSIGN_OR_RETURN(const int64_t heads, node.RequiredInt("num_heads"));
   ASSIGN_OR_RETURN(const bool is_causal, node.BoolOr("unidirectional", false));
   ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, node.IntsOr("qkv_hidden_sizes", {}));
+  ASSIGN_OR_RETURN(const bool is_rotary, node.BoolOr("do_rotary", false));
+  if (is_rotary) {
+    return node.FailMode("do_rotary is 1: positions would turn query and key",
+                         "export the model without onnxruntime's optimizations");
+  }
   if (is_causal || !sizes.empty()) {
     return node.FailMode("unidirectional attention, or unlike sizes of query, key and value",
                          "export the model without onnxruntime's optimizations");

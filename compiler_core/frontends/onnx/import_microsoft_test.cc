@@ -138,6 +138,29 @@ TEST(ImportMicrosoft, DynamicProductsAreProductsOfFloats) {
               Pointwise(FloatNear(1e-6f), {10.8385f}));
 }
 
+// C has the scale "alpha / beta * a_scale * b_scale" (ContribOperators.md); beta is 1.
+TEST(ImportMicrosoft, QGemmScalesItsBiasByAlpha) {
+  const auto model = [](float alpha) {
+    ModelBuilder b;
+    b.Input("x", {1, 1}).Output("y").Floats("s", {}, {0.5f}).Floats("w", {1, 1}, {1.5f});
+    b.Floats("bias", {1}, {10}).Floats("one", {}, {1});
+    b.Node("QuantizeLinear", {"x", "s"}, {"q"}).Node("QuantizeLinear", {"w", "s"}, {"p"});
+    b.Node("Cast", {"bias"}, {"c"}).Int("to", 6).Node("Cast", {"one"}, {"z"}).Int("to", 2);
+    b.Node("QGemm", {"q", "s", "", "p", "s", "", "c"}, {"y"}).Float("alpha", alpha);
+    return InMicrosoft(b);
+  };
+  // 2 * (1 * 1.5) + 10 * (2 * 0.5 * 0.5)
+  EXPECT_EQ(ValuesOf(model(2), {{1}}), (std::vector<float>{8}));
+  EXPECT_THAT(RunImport(model(0)).Text(), HasSubstr("alpha is 0, a factor of the scale of C"));
+}
+
+TEST(ImportMicrosoft, RotaryAttentionIsRefused) {
+  ModelBuilder b;
+  b.Input("x", {1, 1, 2}).Output("y").Floats("w", {2, 6}, std::vector<float>(12, 1));
+  b.Node("Attention", {"x", "w"}, {"y"}).Int("num_heads", 1).Int("do_rotary", 1);
+  EXPECT_THAT(RunImport(InMicrosoft(b)).Text(), HasSubstr("do_rotary is 1"));
+}
+
 // x rounded to 4 bits in steps of 0.5, by the operator of QONNX.
 ModelBuilder QonnxQuant(float bits, bool is_constant) {
   ModelBuilder b;

@@ -1,4 +1,5 @@
 // Normalisations.
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -21,11 +22,32 @@ absl::StatusOr<ValueRef> PerChannel(NodeImporter& node, const ValueRef& value, i
   return node.Reshaped(value, std::move(shape));
 }
 
+// Says why a BatchNormalization takes mean and variance from the batch; "" where it does not.
+// Operator set 6 has is_test, "If set to nonzero, run spatial batch normalization in test mode,
+// default is 0". Sets 7 to 13 tell the modes by the outputs: "Output case #1: Y, mean, var,
+// saved_mean, saved_var (training mode). Output case #2: Y (test mode)", whether anything reads
+// them or not.
+absl::StatusOr<std::string> TrainingModeOf(NodeImporter& node) {
+  if (node.opset() >= 14) {
+    ASSIGN_OR_RETURN(const bool training, node.BoolOr("training_mode", false));
+    return training ? "training_mode is 1" : "";
+  }
+  if (node.opset() < 7) {
+    ASSIGN_OR_RETURN(const bool is_test, node.BoolOr("is_test", false));
+    return is_test ? "" : "is_test is 0";
+  }
+  for (int i = 1; i < node.node().output_count(); ++i) {
+    const absl::string_view name = node.node().output(i);
+    if (!name.empty()) return absl::StrCat("output ", i, ", '", Printable(name), "', is there");
+  }
+  return "";
+}
+
 absl::Status ImportBatchNorm(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(5, 5));
-  ASSIGN_OR_RETURN(const bool training, node.BoolOr("training_mode", false));
-  if (training) {
-    return node.FailMode("training_mode is 1: mean and variance would come from the batch",
+  ASSIGN_OR_RETURN(const std::string training, TrainingModeOf(node));
+  if (!training.empty()) {
+    return node.FailMode(absl::StrCat(training, ": mean and variance would come from the batch"),
                          "export the model in inference mode");
   }
   ASSIGN_OR_RETURN(const double epsilon, node.FloatOr("epsilon", 1e-5));

@@ -1,6 +1,7 @@
 // Quantized operators: values pass through Quantize and Dequantize (ops/quantize.h), integer
 // products are computed as they are.
 #include <algorithm>
+#include <cstdint>
 #include <initializer_list>
 #include <string>
 #include <utility>
@@ -63,10 +64,31 @@ absl::StatusOr<ValueRef> Dequantized(NodeImporter& node, int i, int scale_at, in
   return node.Emit("Dequantize", {node.input(i)}, DequantizeAttrs(params));
 }
 
+// The type of a QuantizeLinear's result: that of the zero point, else output_dtype, which operator
+// set 21 brought, else u8. "If both output_dtype and y_zero_point are specified, output_dtype must
+// be T3", the zero point's type.
+absl::StatusOr<DType> QuantizedType(NodeImporter& node) {
+  ASSIGN_OR_RETURN(const int64_t wire, node.IntOr("output_dtype", 0));
+  if (wire == 0) return node.has(2) ? node.type(2).dtype : DType::kUint8;
+  const int number = static_cast<int>(std::clamp<int64_t>(wire, -1, INT16_MAX));
+  const DType dtype = DTypeFromWire(number);
+  if (dtype != DType::kInt8 && dtype != DType::kUint8 && dtype != DType::kInt16 &&
+      dtype != DType::kUint16) {
+    return node.FailMode(absl::StrCat("output_dtype is ", DataTypeName(number)),
+                         "quantize to INT8, UINT8, INT16 or UINT16");
+  }
+  if (node.has(2) && node.type(2).dtype != dtype) {
+    return absl::InvalidArgumentError(absl::StrCat("output_dtype is ", DataTypeName(number),
+                                                   ", and the zero point is ",
+                                                   TypeToString(node.type(2))));
+  }
+  return dtype;
+}
+
 absl::Status ImportQuantizeLinear(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(2, 3));
   ASSIGN_OR_RETURN(const int64_t axis, node.IntOr("axis", 1));
-  const DType dtype = node.has(2) ? node.type(2).dtype : DType::kUint8;
+  ASSIGN_OR_RETURN(const DType dtype, QuantizedType(node));
   ASSIGN_OR_RETURN(const QuantParams params, ReadParams(node, 1, 2, dtype, node.shape(0), axis));
   if (!node.IsConstant(0) || params.axis >= 0 || node.type(1).dtype != node.type(0).dtype) {
     ASSIGN_OR_RETURN(const ValueRef integers, node.Quantized(node.input(0), params));
@@ -111,13 +133,15 @@ absl::Status ImportDynamicQuantizeLinear(NodeImporter& node) {
 }
 
 // Operand `at`, i32 integers that are added to sums of products: their scale is that of the operand
-// (operand x_scale_at) times the weight's, one or one for each result.
-absl::StatusOr<ValueRef> SumsBias(NodeImporter& node, int at, int x_scale_at, int w_scale_at) {
+// (operand x_scale_at) times the weight's, one or one for each result, and
+// alpha.
+absl::StatusOr<ValueRef> SumsBias(NodeImporter& node, int at, int x_scale_at, int w_scale_at,
+                                  double alpha = 1) {
   ASSIGN_OR_RETURN(QuantParams params,
                    ReadParams(node, w_scale_at, kNoOperand, DType::kInt32, node.shape(at),
                               std::max<int64_t>(node.rank(at) - 1, 0)));
   ASSIGN_OR_RETURN(const double x_scale, node.ConstantFloat(x_scale_at, "scale"));
-  for (double& scale : params.scale) scale *= x_scale;
+  for (double& scale : params.scale) scale *= alpha * x_scale;
   ASSIGN_OR_RETURN(Tensor integers, node.Constant(at, "bias"));
   if (integers.dtype() != DType::kInt32) {
     return absl::InvalidArgumentError(
@@ -349,7 +373,14 @@ absl::Status ImportQGemm(NodeImporter& node) {
   ASSIGN_OR_RETURN(const ValueRef b, Dequantized(node, 3, 4, 5, swaps ? 0 : 1));
   std::vector<ValueRef> operands = {a, b};
   if (node.has(6)) {
-    ASSIGN_OR_RETURN(ValueRef bias, SumsBias(node, 6, 1, 4));
+    // C is "quantized with zero_point = 0 and scale = alpha / beta * a_scale * b_scale"
+    // (onnxruntime's ContribOperators.md); beta is no attribute and 1.
+    ASSIGN_OR_RETURN(const double alpha, node.FloatOr("alpha", 1));
+    if (!(alpha > 0)) {
+      return node.FailMode(absl::StrCat("alpha is ", alpha, ", a factor of the scale of C"),
+                           "use an alpha above 0");
+    }
+    ASSIGN_OR_RETURN(ValueRef bias, SumsBias(node, 6, 1, 4, alpha));
     operands.push_back(std::move(bias));
   }
   ASSIGN_OR_RETURN(ValueRef y, RunRule(node, "Gemm", std::move(operands)));

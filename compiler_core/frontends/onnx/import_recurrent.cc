@@ -200,7 +200,10 @@ absl::Status ReadFunctions(NodeImporter& node, Cell& cell, int64_t directions, i
         absl::StrCat("attribute 'activations' has ", all.size(), " entries; it must have ",
                      count * static_cast<size_t>(directions))));
   }
-  size_t next = 0;  // alpha and beta are listed only for functions that take them
+  // Each list has values for the functions that take one of it, "consumed in the order of
+  // activation functions".
+  size_t next_alpha = 0;
+  size_t next_beta = 0;
   for (size_t i = 0; i < all.size(); ++i) {
     std::string name;
     for (const char ch : all[i])
@@ -214,11 +217,10 @@ absl::Status ReadFunctions(NodeImporter& node, Cell& cell, int64_t directions, i
     }
     double alpha = name == "leakyrelu" ? 0.01 : name == "hardsigmoid" ? 0.2 : 1.0;
     double beta = name == "hardsigmoid" ? 0.5 : name == "scaledtanh" ? 1.0 : 0.0;
-    const bool takes = name != "relu" && name != "tanh" && name != "sigmoid" &&
-                       name != "softsign" && name != "softplus";
-    if (takes && next < alphas.size()) alpha = alphas[next];
-    if (takes && next < betas.size()) beta = betas[next];
-    if (takes) ++next;
+    const bool takes_beta = name == "affine" || name == "scaledtanh" || name == "hardsigmoid";
+    const bool takes_alpha = takes_beta || name == "leakyrelu" || name == "elu";
+    if (takes_alpha && next_alpha < alphas.size()) alpha = alphas[next_alpha++];
+    if (takes_beta && next_beta < betas.size()) beta = betas[next_beta++];
     if (i / count != static_cast<size_t>(d)) continue;
     cell.functions.push_back(std::move(name));
     cell.alpha.push_back(alpha);

@@ -45,14 +45,13 @@ absl::Status ImportReduction(NodeImporter& node) {
   }
   return node.SetOutput(Reduce(x, node.op(), r).value);
 }
-// min x = -max -x, exactly.
 absl::Status ImportReduceMin(NodeImporter& node) {
   ASSIGN_OR_RETURN(const Reduction r, ReadReduction(node));
   if (node.type(0).dtype == DType::kBool) {
     ASSIGN_OR_RETURN(const Tensor value, node.Constant(0, "operand"));
     return node.SetConstant(EvaluateReduction("All", value, r.axes, r.keep_dims));
   }
-  return node.SetOutput((-Reduce(-Term(node, node.input(0)), "ReduceMax", r)).value);
+  return node.SetOutput(frontend::ReducedMin(node, node.input(0), r.axes, r.keep_dims));
 }
 absl::Status ImportL1(NodeImporter& node) {
   ASSIGN_OR_RETURN(const Reduction r, ReadReduction(node));
@@ -70,16 +69,20 @@ absl::Status ImportLogSum(NodeImporter& node) {
   ASSIGN_OR_RETURN(const Reduction r, ReadReduction(node));
   return node.SetOutput(Log(Reduce(Term(node, node.input(0)), "ReduceSum", r)).value);
 }
-// With the greatest element taken out first, so that nothing overflows.
+// With the greatest element taken out first, so that nothing overflows, but no infinity.
 absl::Status ImportLogSumExp(NodeImporter& node) {
   ASSIGN_OR_RETURN(const Reduction r, ReadReduction(node));
   const Term x(node, node.input(0));
   if (node.type(0).element_count() == 0) {
     return node.SetOutput(Log(Reduce(Exp(x), "ReduceSum", r)).value);
   }
-  const Term greatest = Reduce(x, "ReduceMax", {r.axes, true});
-  Term shift = greatest;
-  if (!r.keep_dims) shift = Reduce(x, "ReduceMax", r);
+  const auto greatest_of = [&](bool keep_dims) -> absl::StatusOr<ValueRef> {
+    ASSIGN_OR_RETURN(const ValueRef most,
+                     node.Reduced("ReduceMax", node.input(0), r.axes, keep_dims));
+    return frontend::WithinInfinity(node, most);
+  };
+  const Term greatest(node, greatest_of(true));
+  const Term shift = r.keep_dims ? greatest : Term(node, greatest_of(false));
   return node.SetOutput((Log(Reduce(Exp(x - greatest), "ReduceSum", r)) + shift).value);
 }
 
@@ -136,7 +139,22 @@ absl::Status ImportSoftmax(NodeImporter& node) {
   return node.SetOutput(node.Reshaped(y, node.shape(0)));
 }
 
-// A product with a triangle of ones.
+// The sums of a constant's elements from the first, or the last, of each of its rows.
+std::vector<double> RunningSums(const Tensor& rows, int64_t dim, bool exclusive, bool reverse) {
+  std::vector<double> sums(static_cast<size_t>(rows.element_count()));
+  for (int64_t start = 0; start < rows.element_count(); start += dim) {
+    double sum = 0;
+    for (int64_t i = 0; i < dim; ++i) {
+      const int64_t at = start + (reverse ? dim - 1 - i : i);
+      const double before = sum;
+      sum += rows.at(at);
+      sums[static_cast<size_t>(at)] = exclusive ? before : sum;
+    }
+  }
+  return sums;
+}
+
+// A product with a triangle of ones. Its zeros would make NaN of a constant's infinities.
 absl::Status ImportCumSum(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(2, 2));
   ASSIGN_OR_RETURN(int64_t axis, node.ConstantInt(1, "axis"));
@@ -158,8 +176,12 @@ absl::Status ImportCumSum(NodeImporter& node) {
   ASSIGN_OR_RETURN(ValueRef x, node.Transposed(node.input(0), perm));
   const Shape shape = x->type.shape;
   ASSIGN_OR_RETURN(x, node.Reshaped(x, {dim == 0 ? 0 : ElementCount(shape) / dim, dim}));
-  const ValueRef ones = node.Floats({dim, dim}, triangle, x->type.dtype);
-  ASSIGN_OR_RETURN(x, node.Emit("MatMul", {x, ones}));
+  const DType dtype = x->type.dtype;
+  if (x->constant.has_value() && IsFloat(dtype)) {
+    x = node.Floats(x->type.shape, RunningSums(*x->constant, dim, exclusive, reverse), dtype);
+  } else {
+    ASSIGN_OR_RETURN(x, node.Emit("MatMul", {x, node.Floats({dim, dim}, triangle, dtype)}));
+  }
   ASSIGN_OR_RETURN(x, node.Reshaped(x, shape));
   return node.SetOutput(node.Transposed(x, perm));
 }

@@ -1,5 +1,6 @@
 // Operators that move values: shapes, order, joining, cutting, padding, repeating.
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -240,6 +241,11 @@ absl::Status ImportPad(NodeImporter& node) {
         return absl::InvalidArgumentError("the padding value must be one element");
       }
       fill = value.at(0);
+      constexpr double kFirstInexactInteger = 0x1p53;  // 2^53 + 1 is the same double
+      if (IsInteger(value.dtype()) && std::fabs(fill) >= kFirstInexactInteger) {
+        return node.FailMode(absl::StrCat("a padding value of ", value.int_at(0)),
+                             "pad with a value nearer to 0 than 2^53");
+      }
     }
     return node.SetOutput(node.Padded(node.input(0), paddings, fill));
   }

@@ -163,6 +163,105 @@ TEST(OnnxImportTest, GeluByItsTailIsCloseToTheErrorFunction) {
                   FloatNear(0, 1e-6f), FloatNear(0.3457312f, 1e-6f), FloatNear(1.9544997f, 1e-6f)));
 }
 
+// "output_dtype: The output data type. If not supplied, the output data type is inferred from
+// y_zero_point data type."
+TEST(OnnxImportTest, QuantizeLinearReadsItsOutputType) {
+  ModelBuilder b(21);
+  b.Input("x", {3}).Floats("s", {}, {0.5f}).Output("y");
+  b.Node("QuantizeLinear", {"x", "s"}, {"q"}).Int("output_dtype", 3);  // INT8
+  b.Node("Cast", {"q"}, {"y"}).Int("to", 1);
+  const std::vector<Tensor> y = Evaluate(b.Bytes(), {{-1, 0.5f, 200}});
+  ASSERT_EQ(y.size(), 1u);
+  EXPECT_THAT(y[0].ToFloats(), ElementsAre(-2, 1, 127));
+  const auto refusal = [](int64_t type) {
+    ModelBuilder model(21);
+    model.Input("x", {3}).Floats("s", {}, {0.5f}).Output("q");
+    model.Node("QuantizeLinear", {"x", "s"}, {"z"})
+        .Node("QuantizeLinear", {"x", "s", "zero"}, {"q"});
+    model.Int("output_dtype", type);
+    auto* zero = model.proto().mutable_graph()->add_initializer();
+    zero->set_name("zero");
+    zero->set_data_type(fe::onnx::TensorProto::UINT8);
+    zero->add_int32_data(0);
+    return RunImport(model.Bytes()).Text();
+  };
+  EXPECT_EQ(refusal(2), "");
+  EXPECT_THAT(refusal(3), HasSubstr("output_dtype is INT8, and the zero point is u8"));
+  EXPECT_THAT(refusal(22), HasSubstr("output_dtype is INT4; quantize to INT8"));
+}
+
+// Sets 7 to 13: "Output case #1: Y, mean, var, saved_mean, saved_var (training mode). Output case
+// #2: Y (test mode)"; set 6: is_test, "default is 0".
+TEST(OnnxImportTest, BatchNormalizationOfABatchIsRefused) {
+  const auto text = [](int64_t opset, const std::vector<std::string>& outputs, int64_t is_test) {
+    ModelBuilder b(opset);
+    b.Input("x", {4, 1}).Floats("one", {1}, {1}).Floats("zero", {1}, {0}).Output("y");
+    b.Node("BatchNormalization", {"x", "one", "zero", "zero", "one"}, outputs);
+    if (is_test >= 0) b.Int("is_test", is_test);
+    return RunImport(b.Bytes()).Text();
+  };
+  EXPECT_EQ(text(9, {"y"}, -1), "");
+  EXPECT_EQ(text(9, {"y", "", ""}, -1), "");
+  EXPECT_THAT(text(9, {"y", "m", "v", "sm", "sv"}, -1), HasSubstr("output 1, 'm', is there"));
+  EXPECT_THAT(text(13, {"y", "", "v"}, -1), HasSubstr("output 2, 'v', is there"));
+  EXPECT_EQ(text(6, {"y"}, 1), "");
+  EXPECT_THAT(text(6, {"y"}, 0), HasSubstr("is_test is 0: mean and variance"));
+  EXPECT_THAT(text(6, {"y"}, -1), HasSubstr("is_test is 0: mean and variance"));
+}
+
+TEST(OnnxImportTest, FractionsBesideIntegersAreRefused) {
+  ModelBuilder gemm;
+  gemm.Input("x", {1, 1}, 6).Input("w", {1, 1}, 6).Output("y");
+  gemm.Node("Gemm", {"x", "w"}, {"y"}).Float("alpha", 0.5f);
+  EXPECT_THAT(RunImport(gemm.Bytes()).Text(), HasSubstr("alpha 0.5 and beta 1 beside integers"));
+  const auto resize = [](const std::string& mode) {
+    ModelBuilder b;
+    b.Input("x", {1, 1, 1, 4}, 2).Floats("s", {4}, {1, 1, 1, 2}).Output("y");
+    b.Node("Resize", {"x", "", "s"}, {"y"}).String("mode", mode);
+    return RunImport(b.Bytes()).Text();
+  };
+  EXPECT_EQ(resize("nearest"), "");
+  EXPECT_THAT(resize("linear"), HasSubstr("a linear resize of values of type u8"));
+  EXPECT_THAT(resize("cubic"), HasSubstr("a cubic resize of values of type u8"));
+}
+
+TEST(OnnxImportTest, PaddingValuesOfIntegersAreExact) {
+  ModelBuilder b;
+  b.Input("x", {1}, 7).Int64s("pads", {0, 1}).Int64s("fill", {16777217}).Output("y");
+  b.Node("Pad", {"x", "pads", "fill"}, {"y"});
+  const std::vector<Tensor> y = Evaluate(b.Bytes(), {{5}});
+  ASSERT_EQ(y.size(), 1u);
+  EXPECT_EQ(y[0].int_at(1), 16777217);
+  ModelBuilder large;
+  large.Input("x", {1}, 7).Int64s("pads", {0, 1}).Int64s("fill", {(int64_t{1} << 53) + 1});
+  large.Output("y").Node("Pad", {"x", "pads", "fill"}, {"y"});
+  EXPECT_THAT(RunImport(large.Bytes()).Text(), HasSubstr("a padding value of 9007199254740993"));
+}
+
+// "The values are consumed in the order of activation functions": LeakyRelu takes no beta.
+TEST(OnnxImportTest, RecurrentFunctionsTakeTheirOwnAlphaAndBeta) {
+  ModelBuilder b;
+  b.Input("x", {1, 1, 1}).Floats("w", {2, 1, 1}, {1, 1}).Floats("r", {2, 1, 1}, {0, 0});
+  b.Output("h").Node("RNN", {"x", "w", "r"}, {"", "h"}).Int("hidden_size", 1);
+  b.String("direction", "bidirectional");
+  auto* node = b.proto().mutable_graph()->mutable_node(0);
+  auto* functions = node->add_attribute();
+  functions->set_name("activations");
+  functions->set_type(8);  // STRINGS
+  for (const char* name : {"LeakyRelu", "HardSigmoid"}) functions->add_strings(name);
+  const auto add = [&](const char* name, const std::vector<float>& values) {
+    auto* list = node->add_attribute();
+    list->set_name(name);
+    list->set_type(6);  // FLOATS
+    for (const float value : values) list->add_floats(value);
+  };
+  add("activation_alpha", {0.1f, 0.3f});
+  add("activation_beta", {0.4f});
+  const std::vector<Tensor> y = Evaluate(b.Bytes(), {{1}});
+  ASSERT_EQ(y.size(), 1u);
+  EXPECT_THAT(y[0].ToFloats(), ElementsAre(1, FloatNear(0.7f, 1e-6f)));
+}
+
 TEST(OnnxImportTest, ListsItsOperators) {
   const std::vector<std::string> ops = ImportedOnnxOps();
   EXPECT_GE(ops.size(), 120u);

@@ -31,8 +31,11 @@ absl::Status ImportPlain(OpImporter& node) {
 // Functions that jump, by the evaluator's names.
 absl::Status ImportComputed(OpImporter& node) {
   constexpr std::pair<absl::string_view, absl::string_view> kNames[] = {
-      {"ceil", "Ceil"},   {"erf", "Erf"},  {"floor", "Floor"}, {"logical_not", "LogicalNot"},
-      {"round", "Round"}, {"sign", "Sign"}};
+      {"ceil", "Ceil"},
+      {"erf", "Erf"},
+      {"floor", "Floor"},
+      {"logical_not", "LogicalNot"},
+      {"sign", "Sign"}};
   ASSIGN_OR_RETURN(const ValueRef x, node.In("X"));
   for (const auto& [name, evaluated] : kNames) {
     if (name != node.node().type()) continue;
@@ -40,6 +43,26 @@ absl::Status ImportComputed(OpImporter& node) {
     if (value != nullptr) return node.Give("Out", std::move(value));
   }
   return absl::InvalidArgumentError(absl::StrCat("an operand ", TypeToString(x->type)));
+}
+
+// Halves go away from 0, as in Eigen's round(). The rest of |x| is exact, so no half appears that x
+// does not have.
+absl::Status ImportRound(OpImporter& node) {
+  ASSIGN_OR_RETURN(const ValueRef x, node.In("X"));
+  ASSIGN_OR_RETURN(const int64_t decimals, node.IntOr("decimals", 0));
+  if (decimals != 0) {
+    return node.FailMode(absl::StrCat("rounding to ", decimals, " decimals"), "use 0 decimals");
+  }
+  if (!IsFloat(x->type.dtype)) {
+    return absl::InvalidArgumentError(absl::StrCat("an operand ", TypeToString(x->type)));
+  }
+  const Term size = Apply("Abs", Term(node, x));
+  const Term whole = Apply("Floor", size);
+  const Term rest = size - whole;
+  const Term up = Apply("Floor", rest * 2);
+  const Term rounded = whole + up;
+  const Term sign(node, frontend::ComputedUnary(node, "Sign", x));
+  return node.Give("Out", (rounded * sign).value);
 }
 
 absl::Status ImportRelu6(OpImporter& node) {
@@ -203,7 +226,7 @@ constexpr ImportRule kActivationRules[] = {
     {"reciprocal", ImportPlain<Op::kReciprocal>},
     {"relu", ImportPlain<Op::kRelu>},
     {"relu6", ImportRelu6},
-    {"round", ImportComputed},
+    {"round", ImportRound},
     {"rsqrt", ImportPlain<Op::kRsqrt>},
     {"scale", ImportScale},
     {"selu", ImportSelu},

@@ -76,13 +76,6 @@ absl::Status ImportMatMul(OpImporter& node) {
   ASSIGN_OR_RETURN(const bool turn_x, node.BoolOr(is_old ? "transpose_X" : "trans_x", false));
   ASSIGN_OR_RETURN(const bool turn_y, node.BoolOr(is_old ? "transpose_Y" : "trans_y", false));
   ASSIGN_OR_RETURN(const double alpha, node.FloatOr("alpha", 1));
-  for (const char* fused : {"fused_reshape_X", "fused_transpose_X", "fused_reshape_Out"}) {
-    ASSIGN_OR_RETURN(const std::vector<int64_t> list, node.IntsOr(fused, {}));
-    if (!list.empty()) {
-      return node.FailMode("operators fused into this one",
-                           "export the model without optimizing it for inference");
-    }
-  }
   return node.Give("Out", (Term(node, Product(node, x, y, turn_x, turn_y)) * alpha).value);
 }
 

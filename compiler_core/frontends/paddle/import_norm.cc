@@ -10,14 +10,9 @@
 namespace npuc::paddle {
 namespace {
 
-absl::StatusOr<bool> HasChannelsLast(OpImporter& node) {
-  ASSIGN_OR_RETURN(const std::string layout, node.StringOr("data_layout", "NCHW"));
-  return layout == "NHWC" || layout == "NDHWC" || layout == "NLC";
-}
-
 absl::Status ImportBatchNorm(OpImporter& node) {
   ASSIGN_OR_RETURN(const double epsilon, node.FloatOr("epsilon", 1e-5));
-  ASSIGN_OR_RETURN(const bool is_last, HasChannelsLast(node));
+  ASSIGN_OR_RETURN(const bool is_last, IsChannelsLast(node, "data_layout"));
   std::vector<ValueRef> operands;
   for (const char* parameter : {"X", "Scale", "Bias", "Mean", "Variance"}) {
     ASSIGN_OR_RETURN(operands.emplace_back(), node.In(parameter));
@@ -78,7 +73,7 @@ absl::Status ImportGroupNorm(OpImporter& node) {
   ASSIGN_OR_RETURN(const ValueRef x, node.In("X"));
   ASSIGN_OR_RETURN(const double epsilon, node.FloatOr("epsilon", 1e-5));
   ASSIGN_OR_RETURN(const int64_t groups, node.IntOr("groups", 1));
-  ASSIGN_OR_RETURN(const bool is_last, HasChannelsLast(node));
+  ASSIGN_OR_RETURN(const bool is_last, IsChannelsLast(node, "data_layout"));
   const Shape in = x->type.shape;
   if (is_last || in.size() < 2 || groups < 1 || in[1] % groups != 0 || in[0] < 1) {
     return absl::InvalidArgumentError(
@@ -113,17 +108,21 @@ absl::Status ImportLrn(OpImporter& node) {
   ASSIGN_OR_RETURN(const double k, node.FloatOr("k", 2));
   ASSIGN_OR_RETURN(const double alpha, node.FloatOr("alpha", 1e-4));
   ASSIGN_OR_RETURN(const double beta, node.FloatOr("beta", 0.75));
+  ASSIGN_OR_RETURN(const bool is_last, IsChannelsLast(node, "data_format"));
   const Shape& in = x->type.shape;
   if (n < 1 || n > 4096 || in.size() != 4) {
     return absl::InvalidArgumentError(absl::StrCat("n ", n, " over ", TypeToString(x->type)));
   }
   ASSIGN_OR_RETURN(const ValueRef squares, node.Emit("Square", {x}));
-  const int64_t before = (n - 1) / 2;
-  ASSIGN_OR_RETURN(const ValueRef padded,
-                   node.Padded(squares, {0, 0, before, n - 1 - before, 0, 0, 0, 0}, 0));
+  const size_t channels = is_last ? 3 : 1;
+  std::vector<int64_t> paddings(8, 0);
+  paddings[2 * channels] = (n - 1) / 2;
+  paddings[2 * channels + 1] = n - 1 - (n - 1) / 2;
+  ASSIGN_OR_RETURN(const ValueRef padded, node.Padded(squares, std::move(paddings), 0));
   ValueRef sum;
   for (int64_t i = 0; i < n; ++i) {
-    ASSIGN_OR_RETURN(const ValueRef part, node.Sliced(padded, 1, i, in[1]));
+    ASSIGN_OR_RETURN(const ValueRef part,
+                     node.Sliced(padded, static_cast<int64_t>(channels), i, in[channels]));
     if (sum == nullptr) {
       sum = part;
       continue;

@@ -13,20 +13,31 @@
 namespace npuc::paddle {
 namespace {
 
-// start..end of a dimension by `step`, as Python's slices count.
+// start..end of a dimension by `step`. Backwards an end of -1 is the place in front of the first
+// element, where Python counts it from the end: Paddle writes it for an end that is left out.
+// Source: StridedSliceOutDims in phi/kernels/funcs/strided_slice.h.
 absl::StatusOr<ValueRef> Cut(OpImporter& node, const ValueRef& value, int64_t axis, int64_t start,
                              int64_t end, int64_t step) {
   const int64_t dim = value->type.shape[static_cast<size_t>(axis)];
   step = std::clamp<int64_t>(step, -kMaxElements, kMaxElements);
   if (step == 0) return absl::InvalidArgumentError("a step of 0");
-  const auto bound = [&](int64_t at) {
-    if (at < 0) at = std::max<int64_t>(at, -dim - 1) + dim;
-    return step > 0 ? std::clamp<int64_t>(at, 0, dim) : std::clamp<int64_t>(at, -1, dim - 1);
+  if (step < 0 && end < -std::max<int64_t>(dim, 1)) {
+    return node.FailMode(
+        absl::StrCat("an end of ", end, " for ", dim,
+                     " places and a negative step, which versions of Paddle read differently"),
+        "write an end of -1 to include the first element");
+  }
+  const auto from_front = [&](int64_t at) {
+    return at < 0 ? std::max<int64_t>(at, -dim) + dim : std::min(at, dim);
   };
-  const int64_t first = bound(start);
-  const int64_t last = bound(end);
+  const int64_t first = std::min(from_front(start), step > 0 ? dim : dim - 1);
+  const int64_t last = step < 0 && end == -1 ? -1 : from_front(end);
   const int64_t room = step > 0 ? last - first : first - last;
   const int64_t size = room <= 0 ? 0 : (room - 1) / std::abs(step) + 1;
+  if (size == 0 && !frontend::IsKnown(value)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(start, " to ", end, " by ", step, " has none of ", dim, " places"));
+  }
   return node.Sliced(value, axis, size == 0 ? 0 : first, size, size <= 1 ? 1 : step);
 }
 

@@ -31,10 +31,32 @@ absl::StatusOr<std::vector<double>> MagnitudesOf(OpImporter& node, int64_t axis)
   return most;
 }
 
-// round(clip(x, -scale, scale) / scale * most) * scale / most, where most is 127 of 8 bits. Source:
-// fake_quantize_op.h.
-absl::Status Rounded(OpImporter& node, int64_t axis, std::vector<double> scale) {
-  ASSIGN_OR_RETURN(const ValueRef x, node.In("X"));
+// A constant of which each number is moved to the multiple of scale / most next to it, halves away
+// from 0, in the arithmetic of Paddle.
+absl::StatusOr<ValueRef> MovedToSteps(OpImporter& node, int64_t axis,
+                                      const std::vector<double>& scale, int64_t most) {
+  ASSIGN_OR_RETURN(const Tensor tensor, node.Constant(node.At("X"), "X"));
+  const Shape& shape = tensor.shape();
+  std::vector<float> values = tensor.ToFloats();
+  int64_t inner = 1;
+  for (size_t i = static_cast<size_t>(axis + 1); i < shape.size(); ++i) inner *= shape[i];
+  for (size_t i = 0; i < values.size(); ++i) {
+    const size_t channel = axis < 0 ? 0 : i / static_cast<size_t>(inner) % scale.size();
+    const auto s = static_cast<float>(scale[channel]);
+    if (s == 0) continue;
+    const auto bins = static_cast<float>(most);
+    values[i] = std::round(bins * (1 / s) * std::clamp(values[i], -s, s)) * s / bins;
+  }
+  return node.MakeConstant(Tensor::FromFloats(shape, values));
+}
+
+// round(x / scale * most) * scale / most, where most is 127 of 8 bits. By round_type 0, of 2.4 and
+// later, halves go to even numbers and -most - 1 is the least; else halves go away from 0 and -most
+// is the least. Integer cores decide halves of computed numbers as they do. Source:
+// fake_quantize_op.cc, QuantTensorFunctor in phi/kernels/funcs/fake_quantize_functor.h.
+absl::Status Rounded(OpImporter& node, int64_t axis, std::vector<double> magnitudes) {
+  ASSIGN_OR_RETURN(ValueRef x, node.In("X"));
+  ASSIGN_OR_RETURN(const int64_t round_type, node.IntOr("round_type", 1));
   ASSIGN_OR_RETURN(const int64_t bits, node.IntOr("bit_length", 8));
   if (bits < 2 || bits > 16) {
     return node.FailMode(absl::StrCat(bits, " bits"), "quantize to 2 to 16 bits");
@@ -42,9 +64,9 @@ absl::Status Rounded(OpImporter& node, int64_t axis, std::vector<double> scale) 
   QuantParams params;
   params.dtype = bits <= 8 ? DType::kInt8 : DType::kInt16;
   params.qmax = (int64_t{1} << (bits - 1)) - 1;
-  params.qmin = -params.qmax;
+  params.qmin = round_type == 0 ? -params.qmax - 1 : -params.qmax;
   params.axis = static_cast<int>(axis);
-  params.scale = std::move(scale);
+  params.scale = magnitudes;
   params.zero_point.assign(params.scale.size(), 0);
   for (double& step : params.scale) {
     if (step == 0) step = 1;  // of zeros alone
@@ -52,6 +74,9 @@ absl::Status Rounded(OpImporter& node, int64_t axis, std::vector<double> scale) 
       return absl::InvalidArgumentError("a scale that is not positive");
     }
     step /= static_cast<double>(params.qmax);
+  }
+  if (round_type != 0 && x->constant.has_value()) {
+    ASSIGN_OR_RETURN(x, MovedToSteps(node, axis, magnitudes, params.qmax));
   }
   return node.Give("Out", node.Requantized(x, params));
 }

@@ -239,15 +239,22 @@ absl::Status ImportShuffleChannel(OpImporter& node) {
   return node.Give("Out", node.Reshaped(y, in));
 }
 
-// [N, c * r * r, H, W] -> [N, c, r * H, r * W]
+// Channels [c, r, r] -> c, with r places for each along H and W. Source:
+// pixel_shuffle_kernel_impl.h.
 absl::Status ImportPixelShuffle(OpImporter& node) {
   ASSIGN_OR_RETURN(const ValueRef x, node.In("X"));
   ASSIGN_OR_RETURN(const int64_t r, node.IntOr("upscale_factor", 1));
+  ASSIGN_OR_RETURN(const bool is_last, IsChannelsLast(node, "data_format"));
   const Shape in = x->type.shape;
-  if (in.size() != 4 || r < 1 || r > 1024 || in[1] % (r * r) != 0) {
+  if (in.size() != 4 || r < 1 || r > 1024 || in[is_last ? 3 : 1] % (r * r) != 0) {
     return absl::InvalidArgumentError(absl::StrCat("a factor ", r, " of ", TypeToString(x->type)));
   }
-  const int64_t c = in[1] / (r * r);
+  const int64_t c = in[is_last ? 3 : 1] / (r * r);
+  if (is_last) {
+    ASSIGN_OR_RETURN(ValueRef y, node.Reshaped(x, {in[0], in[1], in[2], c, r, r}));
+    ASSIGN_OR_RETURN(y, node.Transposed(y, {0, 1, 4, 2, 5, 3}));
+    return node.Give("Out", node.Reshaped(y, {in[0], in[1] * r, in[2] * r, c}));
+  }
   ASSIGN_OR_RETURN(ValueRef y, node.Reshaped(x, {in[0], c, r, r, in[2], in[3]}));
   ASSIGN_OR_RETURN(y, node.Transposed(y, {0, 1, 4, 2, 5, 3}));
   return node.Give("Out", node.Reshaped(y, {in[0], c, in[2] * r, in[3] * r}));

@@ -2,7 +2,9 @@
 
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <map>
+#include <numeric>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
@@ -29,7 +31,16 @@ class ProgramBuilder {
   ProgramBuilder() {
     block().set_idx(0);
     block().set_parent_idx(-1);
-    proto_.mutable_version()->set_version(2003000);
+    Version(2003000);
+  }
+  ProgramBuilder& Version(int64_t version) {
+    proto_.mutable_version()->set_version(version);
+    return *this;
+  }
+  // The shape that the program states of a result.
+  ProgramBuilder& State(const std::string& name, const std::vector<int64_t>& dims) {
+    AddVariable(name, dims, false);
+    return *this;
   }
   ProgramBuilder& Input(const std::string& name, const std::vector<int64_t>& dims, int lod = 0) {
     AddVariable(name, dims, false)->mutable_type()->mutable_lod_tensor()->set_lod_level(lod);
@@ -71,6 +82,11 @@ class ProgramBuilder {
   ProgramBuilder& Ints(const std::string& name, const std::vector<int>& values) {
     auto* attribute = Attribute(name, 3);
     for (const int value : values) attribute->add_ints(value);
+    return *this;
+  }
+  ProgramBuilder& Floats(const std::string& name, const std::vector<float>& values) {
+    auto* attribute = Attribute(name, 4);
+    for (const float value : values) attribute->add_floats(value);
     return *this;
   }
   ProgramBuilder& Bool(const std::string& name, bool value) {
@@ -300,6 +316,34 @@ TEST(PaddleImportTest, TrainedScalesRoundToTheirSteps) {
               HasSubstr("a scale that is not positive"));
 }
 
+// interpolate_kernel.cc, of floats: "out_w = static_cast<int>(in_w * scale_w)", "new_scale_w =
+// (scale_w > 0) ? static_cast<float>(1. / scale_w) : static_cast<float>(in_w) / out_w", and then
+// static_cast<int>(ratio_w * l), or static_cast<int>(ratio_w * l + 0.5) with align_corners.
+TEST(PaddleImportTest, NearestPixelsAreFoundInFloats) {
+  const auto answer = [](int width, const std::function<void(ProgramBuilder&)>& set) {
+    ProgramBuilder b;
+    b.Input("x", {1, 1, 1, width}).Op("nearest_interp_v2").In("X", {"x"}).Out("Out", {"y"});
+    set(b);
+    b.Output("y");
+    std::vector<float> pixels(static_cast<size_t>(width));
+    std::iota(pixels.begin(), pixels.end(), 0.F);
+    return Answer(b, {pixels});
+  };
+  const auto to_18 = [](ProgramBuilder& b) {
+    b.Bool("align_corners", false).Int("out_h", 1).Int("out_w", 18);
+  };
+  EXPECT_EQ(answer(14, to_18)[9], 7);
+  const auto corners = [](ProgramBuilder& b) {
+    b.Bool("align_corners", true).Int("out_h", 1).Int("out_w", 7);
+  };
+  EXPECT_THAT(answer(4, corners), ElementsAre(0, 1, 1, 2, 2, 3, 3));
+  // 0.7F is below 0.7, and the product with 10 rounds to 7.
+  const auto by_scale = [](ProgramBuilder& b) {
+    b.Bool("align_corners", false).Floats("scale", {1, 0.7F});
+  };
+  EXPECT_THAT(answer(10, by_scale), ElementsAre(0, 1, 2, 4, 5, 7, 8));
+}
+
 TEST(PaddleImportTest, DropoutMayScale) {
   const auto answer = [](const char* kind) {
     ProgramBuilder b;
@@ -325,6 +369,180 @@ TEST(PaddleImportTest, PoolsCountAsTheyAreTold) {
   EXPECT_THAT(answer(false, false), ElementsAre(3, 9));
   // Nothing more fits; with a window of 2 one is cut at the end.
   EXPECT_THAT(answer(true, true), ElementsAre(4.5, 9));
+}
+
+// One operator on x [1, 1, 1, n], from the parameter X to Out; its attributes follow.
+ProgramBuilder OfRow(const std::string& type, int64_t n) {
+  ProgramBuilder b;
+  b.Input("x", {1, 1, 1, n}).Op(type).In("X", {"x"}).Out("Out", {"y"});
+  return b;
+}
+
+// Paddle's indexing writes x[::-1] as ends = -1, and phi/kernels/funcs/strided_slice.h adds the
+// size to a negative end but for an end of -1 with a negative stride.
+TEST(PaddleImportTest, SlicesBackwardsToTheBeginning) {
+  const auto slice = [](int start, int end, int step) {
+    ProgramBuilder b;
+    b.Input("x", {1, 4}).Op("strided_slice").In("Input", {"x"}).Out("Out", {"y"});
+    b.Ints("axes", {1}).Ints("starts", {start}).Ints("ends", {end}).Ints("strides", {step});
+    return b.Output("y");
+  };
+  const std::vector<std::vector<float>> x = {{1, 2, 3, 4}};
+  EXPECT_THAT(Answer(slice(2147483647, -1, -1), x), ElementsAre(4, 3, 2, 1));
+  EXPECT_THAT(Answer(slice(3, -1, -1), x), ElementsAre(4, 3, 2, 1));
+  EXPECT_THAT(Answer(slice(2147483647, -1, -2), x), ElementsAre(4, 2));
+  EXPECT_THAT(Answer(slice(-1, -4, -1), x), ElementsAre(4, 3, 2));
+  EXPECT_THAT(Answer(slice(-9, -1, -1), x), ElementsAre(1));
+  EXPECT_THAT(Answer(slice(0, -1, 1), x), ElementsAre(1, 2, 3));
+  const auto refused = [&](int start, int end, int step) {
+    return Import(slice(start, end, step).Program(), std::nullopt).text;
+  };
+  EXPECT_THAT(refused(3, -5, -1), HasSubstr("versions of Paddle read differently"));
+  EXPECT_THAT(refused(2, 2, 1), HasSubstr("has none of 4 places"));
+}
+
+// Pool2dFunctor in phi/kernels/funcs/pooling.cc: hend = min(hstart + ksize, H + padding) and,
+// without `exclusive`, a divisor of hend - hstart; in fluid/operators/math/pooling.cc of 1.x it was
+// ksize.
+TEST(PaddleImportTest, AveragesOfWindowsBeyondThePadding) {
+  const auto program = [](int64_t version) {
+    ProgramBuilder b = OfRow("pool2d", 4);
+    b.Text("pooling_type", "avg").Ints("ksize", {1, 3}).Ints("strides", {1, 2});
+    b.Ints("paddings", {0, 0}).Bool("exclusive", false).Bool("ceil_mode", true);
+    return b.Version(version).Output("y");
+  };
+  const std::vector<std::vector<float>> x = {{3, 6, 9, 12}};
+  EXPECT_THAT(Answer(program(2003000), x), ElementsAre(6, 10.5));
+  EXPECT_THAT(Answer(program(1008000), x), ElementsAre(6, 7));
+  for (const int64_t unsure : {0, 2000000}) {
+    EXPECT_THAT(Import(program(unsure).Program(), std::nullopt).text,
+                HasSubstr("versions of Paddle divide by unlike numbers"));
+  }
+}
+
+// RoundFunctor in phi/kernels/funcs/activation_functor.h is Eigen's round(): halves go away from 0.
+TEST(PaddleImportTest, RoundsHalvesAwayFromZero) {
+  const float below = 0.49999997F;  // and no number in between
+  EXPECT_THAT(
+      Answer(OfRow("round", 8).Output("y"), {{-2.5, -1.5, -0.5, 0.5, 2.5, 2.4F, below, 8388609}}),
+      ElementsAre(-3, -2, -1, 1, 3, 2, 0, 8388609));
+  EXPECT_THAT(Import(OfRow("round", 2).Int("decimals", 1).Output("y").Program(), std::nullopt).text,
+              HasSubstr("rounding to 1 decimals"));
+}
+
+// pixel_shuffle_kernel_impl.h: channels last are [c, r, r] of one place, as channels first are.
+TEST(PaddleImportTest, FormatsAreHeeded) {
+  ProgramBuilder shuffle = OfRow("pixel_shuffle", 4);
+  shuffle.Int("upscale_factor", 2).Text("data_format", "NHWC").Output("y");
+  const Imported shuffled = Import(shuffle.Program(), std::nullopt);
+  ASSERT_TRUE(shuffled.graph.ok()) << shuffled.text;
+  EXPECT_EQ(shuffled.graph->type(shuffled.graph->outputs()[0].value).shape, (Shape{1, 2, 2, 1}));
+  EXPECT_THAT(Answer(shuffle, {{1, 2, 3, 4}}), ElementsAre(1, 2, 3, 4));
+  // Two channels of two places each.
+  ProgramBuilder wide;
+  wide.Input("x", {1, 1, 2, 8}).Op("pixel_shuffle").In("X", {"x"}).Out("Out", {"y"});
+  wide.Int("upscale_factor", 2).Text("data_format", "NHWC").Output("y");
+  EXPECT_THAT(Answer(wide, {{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}}),
+              ElementsAre(0, 4, 1, 5, 8, 12, 9, 13, 2, 6, 3, 7, 10, 14, 11, 15));
+  ProgramBuilder lrn = OfRow("lrn", 3);
+  lrn.Int("n", 3).Float("k", 1).Float("alpha", 1).Float("beta", 1).Text("data_format", "NHWC");
+  EXPECT_THAT(
+      Answer(lrn.Output("y"), {{1, 2, 3}}),
+      ElementsAre(FloatNear(1.0 / 6, 1e-6), FloatNear(2.0 / 15, 1e-6), FloatNear(3.0 / 14, 1e-6)));
+}
+
+// interpolate_op.h steps by in / out; phi/kernels/cpu/interpolate_kernel.cc of the _v2 operators by
+// 1 / scale where there is one. Both make int(float(in) * scale) places, and step by 0 to one
+// place.
+TEST(PaddleImportTest, ResizesByTheStepsOfPaddle) {
+  const auto program = [](const std::string& type, int64_t in, int align_mode) {
+    ProgramBuilder b = OfRow(type, in);
+    b.Bool("align_corners", false).Int("align_mode", align_mode);
+    return b;
+  };
+  const auto row = [](double step, int count) {
+    std::vector<testing::Matcher<float>> wanted;
+    for (int i = 0; i < count; ++i) {
+      wanted.push_back(FloatNear(static_cast<float>(std::min(i * step, 4.0)), 1e-5F));
+    }
+    return testing::ElementsAreArray(wanted);
+  };
+  const std::vector<std::vector<float>> five = {{0, 1, 2, 3, 4}};
+  EXPECT_THAT(Answer(program("bilinear_interp", 5, 1).Float("scale", 1.5).Output("y"), five),
+              row(5.0 / 7, 7));
+  EXPECT_THAT(
+      Answer(program("bilinear_interp_v2", 5, 1).Floats("scale", {1, 1.5}).Output("y"), five),
+      row(1 / 1.5, 7));
+  const std::vector<std::vector<float>> ten = {{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}};
+  EXPECT_THAT(
+      Answer(program("nearest_interp_v2", 10, 1).Floats("scale", {1, 0.7F}).Output("y"), ten),
+      ElementsAre(0, 1, 2, 4, 5, 7, 8));
+  const auto single = [&](const std::string& type, int64_t version) {
+    return program(type, 5, 0).Int("out_h", 1).Int("out_w", 1).Version(version).Output("y");
+  };
+  EXPECT_THAT(Answer(single("bilinear_interp_v2", 2003000), five), ElementsAre(0));
+  EXPECT_THAT(Answer(single("bilinear_interp", 0), five), ElementsAre(0));
+  // The weights of places -2 to 1 around -0.5, of which the first three are of place 0.
+  EXPECT_THAT(Answer(single("bicubic_interp_v2", 2003000), five),
+              ElementsAre(FloatNear(-0.09375F, 1e-6F)));
+  EXPECT_THAT(Import(single("bilinear_interp_v2", 3000000).Program(), std::nullopt).text,
+              HasSubstr("versions of Paddle do differently"));
+}
+
+// QuantTensorFunctor in phi/kernels/funcs/fake_quantize_functor.h, and the clip and Eigen's round()
+// of round_type 1 in fake_quantize_op.cc.
+TEST(PaddleImportTest, FakeQuantizationRoundsByItsType) {
+  const auto weight = [](int round_type) {
+    ProgramBuilder b;
+    b.Input("x", {4}).Parameter("w", {4}, {127, 0.5F, 2.5F, -2.5F});
+    b.Op("fake_quantize_dequantize_abs_max").In("X", {"w"}).Out("Out", {"v"});
+    if (round_type >= 0) b.Int("round_type", round_type);
+    b.Op("elementwise_add").In("X", {"x"}).In("Y", {"v"}).Out("Out", {"y"}).Output("y");
+    return Answer(b, {{0, 0, 0, 0}});
+  };
+  EXPECT_THAT(weight(-1), ElementsAre(127, 1, 3, -3));
+  EXPECT_THAT(weight(1), ElementsAre(127, 1, 3, -3));
+  EXPECT_THAT(weight(0), ElementsAre(127, 0, 2, -2));
+  const auto computed = [](int round_type) {
+    ProgramBuilder b;
+    b.Input("x", {2}).Parameter("s", {1}, {127});
+    b.Op("fake_quantize_dequantize_moving_average_abs_max").In("X", {"x"}).In("InScale", {"s"});
+    b.Out("Out", {"y"}).Int("round_type", round_type).Output("y");
+    return Answer(b, {{500, -500}});
+  };
+  EXPECT_THAT(computed(0), ElementsAre(127, -128));
+  EXPECT_THAT(computed(1), ElementsAre(127, -127));
+}
+
+TEST(PaddleImportTest, FusedOperatorsAreRefused) {
+  ProgramBuilder b;
+  b.Input("x", {1, 1, 1, 1}).Parameter("p", {1}, {1}).Op("batch_norm").In("X", {"x"});
+  for (const char* operand : {"Scale", "Bias", "Mean", "Variance"}) b.In(operand, {"p"});
+  b.Out("Y", {"y"}).Bool("fuse_with_relu", true).Output("y");
+  EXPECT_THAT(Import(b.Program(), b.Parameters()).text, HasSubstr("operators fused into this one"));
+}
+
+TEST(PaddleImportTest, ResultsHaveTheShapesThatTheProgramStates) {
+  const auto problems = [](const std::vector<int64_t>& stated, const std::vector<int64_t>& input) {
+    ProgramBuilder b;
+    b.Input("x", input).State("y", stated).Op("relu").In("X", {"x"}).Out("Out", {"y"}).Output("y");
+    CompileOptions options;
+    options.inputs = {{"x", {2, 3}}};
+    return Import(b.Program(), std::nullopt, options).text;
+  };
+  EXPECT_THAT(problems({2, 3}, {2, 3}), testing::IsEmpty());
+  EXPECT_THAT(problems({-1, 3}, {-1, 3}), testing::IsEmpty());
+  EXPECT_THAT(problems({-1}, {-1, 3}), testing::IsEmpty());
+  EXPECT_THAT(problems({-1, 4}, {-1, 3}),
+              HasSubstr("result 'y' has shape [2,3], but the program states [-1,4]"));
+  EXPECT_THAT(problems({6}, {2, 3}), HasSubstr("NPUC1113"));
+  // Paddle may state nonsense where it knows no more than the batch.
+  EXPECT_THAT(problems({-1, 4}, {-1, -1}), testing::IsEmpty());
+  // A name of two values is stated once.
+  ProgramBuilder twice;
+  twice.Input("x", {1, 2}).State("y", {2}).Op("relu").In("X", {"x"}).Out("Out", {"y"});
+  twice.Op("reshape").In("X", {"y"}).Out("Out", {"y"}).Ints("shape", {2}).Output("y");
+  EXPECT_THAT(Answer(twice, {{1, -1}}), ElementsAre(1, 0));
 }
 
 TEST(PaddleImportTest, ShapesAreComputedWhileImporting) {

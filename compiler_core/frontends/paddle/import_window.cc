@@ -1,6 +1,6 @@
 // Convolutions, pooling and resizing.
 #include <algorithm>
-#include <cmath>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -16,18 +16,6 @@ namespace {
 using frontend::WindowAttrs;
 
 constexpr int64_t kMaxWindow = int64_t{1} << 20;
-
-// True where the operator's tensors have their channels last; a report for another format.
-absl::StatusOr<bool> IsChannelsLast(OpImporter& node, absl::string_view attribute) {
-  ASSIGN_OR_RETURN(const std::string format, node.StringOr(attribute, "NCHW"));
-  if (format == "NHWC" || format == "NDHWC" || format == "NWC") return true;
-  if (format == "NCHW" || format == "NCDHW" || format == "NCW" || format == "AnyLayout" ||
-      format.empty()) {
-    return false;
-  }
-  return node.FailMode(absl::StrCat(attribute, " '", Printable(format, 40), "'"),
-                       "export the model with NCHW");
-}
 
 absl::StatusOr<ValueRef> ToLast(OpImporter& node, const ValueRef& x, bool is_last) {
   if (is_last) return x;
@@ -97,21 +85,10 @@ absl::Status CheckConvolution(OpImporter& node, const ValueRef& x, const ValueRe
       "export the model with convolutions of that form");
 }
 
-// Operators that Paddle has fused into this one.
-absl::Status RefuseFused(OpImporter& node) {
-  ASSIGN_OR_RETURN(const std::string fused, node.StringOr("fuse_activation", ""));
-  ASSIGN_OR_RETURN(const bool relu, node.BoolOr("fuse_relu", false));
-  ASSIGN_OR_RETURN(const bool residual, node.BoolOr("fuse_residual_connection", false));
-  if (fused.empty() && !relu && !residual && !node.Takes("ResidualData")) return absl::OkStatus();
-  return node.FailMode("operators fused into this one",
-                       "export the model without optimizing it for inference");
-}
-
 absl::Status ImportConv(OpImporter& node) {
   ASSIGN_OR_RETURN(const ValueRef x, node.In("Input"));
   ASSIGN_OR_RETURN(const ValueRef filter, node.In("Filter"));
   RETURN_IF_ERROR(CheckConvolution(node, x, filter));
-  RETURN_IF_ERROR(RefuseFused(node));
   ASSIGN_OR_RETURN(const bool is_last, IsChannelsLast(node, "data_format"));
   ASSIGN_OR_RETURN(const int64_t groups, node.IntOr("groups", 1));
   const Shape in = x->type.shape;
@@ -135,7 +112,6 @@ absl::Status ImportConvTranspose(OpImporter& node) {
   ASSIGN_OR_RETURN(const ValueRef x, node.In("Input"));
   ASSIGN_OR_RETURN(const ValueRef filter, node.In("Filter"));
   RETURN_IF_ERROR(CheckConvolution(node, x, filter));
-  RETURN_IF_ERROR(RefuseFused(node));
   ASSIGN_OR_RETURN(const bool is_last, IsChannelsLast(node, "data_format"));
   ASSIGN_OR_RETURN(const int64_t groups, node.IntOr("groups", 1));
   const Shape in = x->type.shape;
@@ -194,6 +170,29 @@ void GrowPads(absl::Span<const int64_t> spatial, WindowAttrs& w) {
   }
 }
 
+// The padding that an average without `exclusive` counts. Paddle of before 2.0 divides by the whole
+// window. From 2.2 on its windows end where as much padding as in front of the operand ends behind
+// it (Pool2dFunctor in phi/kernels/funcs/pooling.cc).
+absl::StatusOr<frontend::CountedPads> CountedOf(OpImporter& node, absl::Span<const int64_t> spatial,
+                                                const WindowAttrs& w) {
+  const frontend::CountedPads whole{w.before, w.after};
+  frontend::CountedPads cut = whole;
+  bool differs = false;
+  for (size_t i = 0; i < spatial.size(); ++i) {
+    const int64_t padded = spatial[i] + w.before[i] + w.after[i];
+    const int64_t unread = std::max<int64_t>(padded - w.kernel[i], 0) % w.strides[i];
+    differs = differs || w.after[i] - unread > w.before[i];
+    cut.after[i] = std::min(w.before[i], w.after[i]);
+  }
+  const int64_t version = node.node().version();
+  if (!differs || (version > 0 && version < 2000000)) return whole;
+  if (version >= 2002000) return cut;
+  return node.FailMode(
+      "an average with exclusive = False of windows beyond the padding, which versions of Paddle "
+      "divide by unlike numbers",
+      "export the model with Paddle 2.2 or later");
+}
+
 absl::Status ImportPool(OpImporter& node) {
   ASSIGN_OR_RETURN(const ValueRef x, node.In("X"));
   if (node.ResultCount("Mask") > 0 && node.node().type() != "max_pool2d_with_index") {
@@ -231,9 +230,11 @@ absl::Status ImportPool(OpImporter& node) {
     w.dilations.assign(spatial.size(), 1);
   }
   if (ceil && !adaptive) GrowPads(spatial, w);
-  // Without `exclusive` each sum is divided by the whole window.
   const std::vector<int64_t> none(spatial.size(), 0);
-  const frontend::CountedPads counted{exclusive ? none : w.before, exclusive ? none : w.after};
+  frontend::CountedPads counted{none, none};
+  if (type == "avg" && !exclusive) {
+    ASSIGN_OR_RETURN(counted, CountedOf(node, spatial, w));
+  }
   ASSIGN_OR_RETURN(const ValueRef last, ToLast(node, x, is_last));
   return node.Give("Out", FromLast(node,
                                    type == "max" ? MaxPooled(node, last, w)
@@ -241,7 +242,7 @@ absl::Status ImportPool(OpImporter& node) {
                                    is_last));
 }
 
-// The sizes of the result, one a spatial dimension: operands first, then numbers, then the scale.
+// The sizes of the result, one a spatial dimension: operands first, then the scale, then numbers.
 absl::StatusOr<std::vector<int64_t>> ResultSizes(OpImporter& node, const std::vector<int64_t>& in,
                                                  std::vector<double>& scales) {
   ASSIGN_OR_RETURN(std::vector<int64_t> sizes, node.IntsAt("OutSize", "SizeTensor", ""));
@@ -255,7 +256,7 @@ absl::StatusOr<std::vector<int64_t>> ResultSizes(OpImporter& node, const std::ve
   if (sizes.empty() && has_scale) {
     scales = scale;
     for (size_t i = 0; i < in.size(); ++i) {
-      const double size = static_cast<double>(in[i]) * scale[i];
+      const float size = static_cast<float>(in[i]) * static_cast<float>(scale[i]);  // as Paddle
       if (!(size >= 1 && size <= kMaxElements)) return absl::InvalidArgumentError("a wild scale");
       sizes.push_back(static_cast<int64_t>(size));
     }
@@ -269,8 +270,22 @@ absl::StatusOr<std::vector<int64_t>> ResultSizes(OpImporter& node, const std::ve
   return sizes;
 }
 
+// Paddle steps by 0 places towards a single result, so that it is at the operand's beginning:
+// interpolate_op.h and phi/kernels/cpu/interpolate_kernel.cc of 2.x. 3.x steps by the sizes.
+absl::Status CheckSingle(OpImporter& node, const frontend::ResizeMode& mode) {
+  const int64_t version = node.node().version();
+  const bool is_old = !absl::EndsWith(node.node().type(), "_v2");
+  if (mode.coordinates != "half_pixel" || is_old || (version > 0 && version < 3000000)) {
+    return absl::OkStatus();
+  }
+  return node.FailMode(
+      "resizing to one place by the middles of places, which versions of Paddle do differently",
+      "export the model with Paddle 2.x, or with align_mode 1");
+}
+
 // align_corners; else align_mode 1 maps by the scale alone, 0 by the middles of places. Nearest
-// knows no middles: it rounds down, with align_corners to the nearest.
+// knows no middles: it rounds down, with align_corners to the nearest. Only operators of 2.x step
+// by 1 / scale; those of 1.x do by the sizes.
 absl::Status ImportInterp(OpImporter& node) {
   ASSIGN_OR_RETURN(ValueRef x, node.In("X"));
   ASSIGN_OR_RETURN(const bool is_last, IsChannelsLast(node, "data_layout"));
@@ -284,15 +299,20 @@ absl::Status ImportInterp(OpImporter& node) {
   mode.mode = is_nearest ? "nearest" : absl::StartsWith(type, "bicubic") ? "cubic" : "linear";
   const bool by_middles = mode.mode == "cubic" || (!is_nearest && align_mode == 0);
   mode.coordinates = corners ? "align_corners" : by_middles ? "half_pixel" : "asymmetric";
-  mode.nearest = corners ? "round_prefer_ceil" : "floor";
+  mode.in_float32 = is_nearest;
   const std::vector<int64_t> in = SpatialOf(x->type.shape, is_last);
   std::vector<double> scales;
   ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, ResultSizes(node, in, scales));
+  if (sizes == in) return node.Give("Out", std::move(x));  // whatever the scales are
   for (size_t i = 0; i < in.size(); ++i) {
-    if (sizes[i] == in[i]) continue;
     frontend::ResizeAxis axis{.in = in[i], .out = sizes[i]};
-    axis.scale =
-        i < scales.size() ? scales[i] : static_cast<double>(sizes[i]) / static_cast<double>(in[i]);
+    const bool by_scale = i < scales.size() && absl::EndsWith(type, "_v2");
+    axis.scale = by_scale ? scales[i] : static_cast<double>(sizes[i]) / static_cast<double>(in[i]);
+    if (sizes[i] == in[i] && (corners || axis.scale == 1)) continue;
+    if (sizes[i] == 1) {
+      RETURN_IF_ERROR(CheckSingle(node, mode));
+      axis.scale = std::numeric_limits<double>::infinity();
+    }
     ASSIGN_OR_RETURN(x, ResizeAlong(node, std::move(x), i + (is_last ? 1 : 2), mode, axis));
   }
   return node.Give("Out", std::move(x));

@@ -22,6 +22,18 @@ std::string Quoted(const std::vector<std::string>& names) {
   });
 }
 
+// True where a program may state the shape for one of its variables. Unknown dimensions, which are
+// negative or 0, fit anything, and so does a lone one, for a rank that is unknown; Paddles of
+// before 2.6 have {1} for a scalar.
+bool Fits(const Variable& stated, const Shape& shape) {
+  const auto of_scalars = [](const Shape& dims) { return dims.empty() ? Shape{1} : dims; };
+  const Shape dims = of_scalars(stated.dims);
+  const Shape found = of_scalars(shape);
+  const bool is_unknown = !stated.is_tensor || (dims.size() == 1 && dims[0] <= 0);
+  return is_unknown || std::equal(dims.begin(), dims.end(), found.begin(), found.end(),
+                                  [](int64_t dim, int64_t has) { return dim <= 0 || dim == has; });
+}
+
 template <typename Visit>
 void ForEachName(const OpView::Arguments& arguments, Visit visit) {
   for (const auto& [parameter, names] : arguments) {
@@ -82,7 +94,10 @@ Importer::Importer(const ProgramFile& program, const ByteSource* parameters,
       is_needed_(program.ops().size(), false) {
   for (const OpView& op : program.ops()) {
     ForEachName(op.inputs(), [&](const std::string& name) { known_.insert(name); });
-    ForEachName(op.outputs(), [&](const std::string& name) { known_.insert(name); });
+    ForEachName(op.outputs(), [&](const std::string& name) {
+      known_.insert(name);
+      ++made_[name];
+    });
   }
   known_.insert(program.inputs().begin(), program.inputs().end());
 }
@@ -101,6 +116,9 @@ void Importer::AddInput(const std::string& name, const Shape* declared) {
   const Variable* variable = program_.FindVariable(name);
   std::optional<std::vector<int64_t>> stated;
   if (variable != nullptr && variable->is_tensor) stated = variable->dims;
+  states_shapes_ =
+      states_shapes_ && stated.has_value() && !stated->empty() &&
+      std::none_of(stated->begin() + 1, stated->end(), [](int64_t d) { return d < 0; });
   DType dtype = DType::kFloat32;
   if (variable != nullptr && variable->is_tensor) dtype = DTypeFromWire(variable->data_type);
   if (dtype == DType::kInvalid) {
@@ -335,6 +353,28 @@ void Importer::TakePluginResults(const OpView& op, OpImporter& node, const absl:
   });
 }
 
+absl::Status Importer::CheckShapes(const OpView& op, OpImporter& node) const {
+  if (!states_shapes_) return absl::OkStatus();
+  for (const auto& [parameter, names] : op.outputs()) {
+    const auto found = node.results().find(parameter);
+    if (found == node.results().end()) continue;
+    for (size_t i = 0; i < std::min(names.size(), found->second.size()); ++i) {
+      const Variable* const variable = program_.FindVariable(names[i]);
+      const ValueRef& value = found->second[i];
+      if (variable == nullptr || value == nullptr || made_.at(names[i]) != 1 ||
+          Fits(*variable, value->type.shape)) {
+        continue;
+      }
+      return node.Fail(DiagnosticKind::kOperandMismatch,
+                       absl::StrCat("result '", Printable(names[i]), "' has shape ",
+                                    ShapeToString(value->type.shape), ", but the program states ",
+                                    ShapeToString(variable->dims)),
+                       "export the model again");
+    }
+  }
+  return absl::OkStatus();
+}
+
 void Importer::ImportOp(const OpView& op) {
   const frontend::PluginOp* const plugin = plugins_.Find(op.type());
   const ImportRule* const rule = rules_.Find(op.type());
@@ -356,7 +396,10 @@ void Importer::ImportOp(const OpView& op) {
   if (plugin != nullptr) {
     return TakePluginResults(op, node, frontend::RunPluginOp(node, *plugin, op));
   }
-  if (!Succeeded(op, node, rule->import(node))) return;
+  absl::Status status = node.RefuseFused();
+  if (status.ok()) status = rule->import(node);
+  if (status.ok()) status = CheckShapes(op, node);
+  if (!Succeeded(op, node, status)) return;
   for (const auto& [parameter, names] : op.outputs()) {
     const auto found = node.results().find(parameter);
     if (found == node.results().end()) continue;  // a dummy, or the name of what it stays

@@ -60,6 +60,10 @@ class Importer {
   void KeepOperands(int index);
   void ImportSubgraph(const frontend::SubgraphMatch& match);
   void ImportOp(const OpView& op);
+  // A report where a result has another shape than the program states. Paddle's own arithmetic is
+  // wrong where dimensions behind the batch are unknown, and a name that is made twice has one
+  // statement for two values.
+  absl::Status CheckShapes(const OpView& op, OpImporter& node) const;
   void SetResult(const std::string& name, ValueRef value);
   void FailResults(const OpView& op);
   // The results of a plugin's formula, in the order of the file.
@@ -82,6 +86,8 @@ class Importer {
   std::optional<Parameters> parameters_;
   std::map<std::string, ValueRef, std::less<>> values_;  // null: it failed
   std::set<std::string, std::less<>> known_;             // every name of the program
+  std::map<std::string, int, std::less<>> made_;         // by name: how many operators give it
+  bool states_shapes_ = true;                            // of results, as far as batches are known
   std::set<std::string, std::less<>> cuts_;              // those of INPUT_OPS
   std::set<std::string, std::less<>> unmade_;            // needed, and no operator gives them
   std::vector<bool> is_needed_;                          // by operator

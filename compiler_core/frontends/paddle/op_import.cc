@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 
@@ -87,6 +88,33 @@ size_t OpImporter::ResultCount(absl::string_view parameter) const {
     if (name == parameter) return arguments.size();
   }
   return 0;
+}
+
+absl::Status OpImporter::RefuseFused() {
+  ASSIGN_OR_RETURN(const std::string activation, StringOr("fuse_activation", ""));
+  bool is_fused = !activation.empty() || Takes("ResidualData");
+  for (const char* flag : {"fuse_relu", "fuse_with_relu", "fuse_residual_connection"}) {
+    ASSIGN_OR_RETURN(const bool is_set, BoolOr(flag, false));
+    is_fused = is_fused || is_set;
+  }
+  for (const char* list : {"fused_reshape_X", "fused_transpose_X", "fused_reshape_Y",
+                           "fused_transpose_Y", "fused_reshape_Out", "fused_transpose_Out"}) {
+    ASSIGN_OR_RETURN(const std::vector<int64_t> numbers, IntsOr(list, {}));
+    is_fused = is_fused || !numbers.empty();
+  }
+  if (!is_fused) return absl::OkStatus();
+  return FailMode("operators fused into this one",
+                  "export the model without optimizing it for inference");
+}
+
+absl::StatusOr<bool> IsChannelsLast(OpImporter& node, absl::string_view attribute) {
+  ASSIGN_OR_RETURN(const std::string format, node.StringOr(attribute, "NCHW"));
+  constexpr absl::string_view kLast[] = {"NHWC", "NDHWC", "NWC", "NLC"};
+  constexpr absl::string_view kFirst[] = {"NCHW", "NCDHW", "NCW", "NCL", "NC", "AnyLayout", ""};
+  if (absl::c_linear_search(kLast, format)) return true;
+  if (absl::c_linear_search(kFirst, format)) return false;
+  return node.FailMode(absl::StrCat(attribute, " '", Printable(format, 40), "'"),
+                       "export the model with NCHW");
 }
 
 frontend::RuleTable<ImportRule> AllRules() {

@@ -55,9 +55,15 @@ class OpImporter : public frontend::AttributeNode<OpView> {
   // The number of a parameter's results.
   size_t ResultCount(absl::string_view parameter) const;
 
+  // A report where Paddle has fused other operators into this one.
+  absl::Status RefuseFused();
+
  private:
   std::map<std::string, std::vector<ValueRef>, std::less<>> results_;
 };
+
+// True where the attribute says that channels come last; a report for a format that is unknown.
+absl::StatusOr<bool> IsChannelsLast(OpImporter& node, absl::string_view attribute);
 
 // The rule for one operator: gives its results.
 struct ImportRule {

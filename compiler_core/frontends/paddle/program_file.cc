@@ -87,8 +87,9 @@ std::string DataTypeName(int data_type) {
   }
 }
 
-OpView::OpView(const fe::paddle::Operator* proto)
+OpView::OpView(const fe::paddle::Operator* proto, int64_t version)
     : proto_(proto),
+      version_(std::max<int64_t>(version, 0)),
       type_(proto->type()),
       inputs_(ArgumentsOf(proto->inputs())),
       outputs_(ArgumentsOf(proto->outputs())) {
@@ -248,7 +249,7 @@ bool ProgramFile::Read(absl::string_view file, Diagnostics& diagnostics) {
   std::map<int64_t, std::string> inputs;  // by their numbers
   std::map<int64_t, std::string> outputs;
   for (const fe::paddle::Operator& proto : block.operators()) {
-    OpView op(&proto);
+    OpView op(&proto, proto_->version().version());
     size_t arguments = 0;
     size_t longest = proto.type().size();
     for (const auto* lists : {&op.inputs(), &op.outputs()}) {

@@ -37,12 +37,15 @@ std::string DataTypeName(int data_type);
 // attribute where it is of another kind, NOT_FOUND where it is absent.
 class OpView {
  public:
-  explicit OpView(const fe::paddle::Operator* proto);
+  // `version`: of the Paddle that wrote the program.
+  OpView(const fe::paddle::Operator* proto, int64_t version);
 
   absl::string_view type() const { return type_; }
   // The first result, which names the operator in messages.
   const std::string& name() const { return name_; }
   NodeSource source() const { return {name_, type_}; }
+  // Version of the Paddle that wrote the program, 2003000 for 2.3.0; 0: unknown.
+  int64_t version() const { return version_; }
 
   // Names by parameter ("X", "Filter"), in the file's order; empty lists are left out.
   using Arguments = std::vector<std::pair<std::string, std::vector<std::string>>>;
@@ -61,6 +64,7 @@ class OpView {
   const fe::paddle::Attribute* Find(absl::string_view name) const;
 
   const fe::paddle::Operator* proto_;
+  int64_t version_;
   std::string type_;
   std::string name_;
   Arguments inputs_;

@@ -2,6 +2,7 @@
 // BATCH_TO_SPACE_ND; shapes known from the file alone; operators with a state.
 #include <cstring>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -19,18 +20,23 @@ namespace {
 
 namespace fb = ::npuc::fe::tflite;
 using ::testing::ElementsAre;
+using ::testing::FloatNear;
 using ::testing::HasSubstr;
+using ::testing::Pointwise;
 
 constexpr int kAdd = 0;
 constexpr int kConv2D = 3;
+constexpr int kL2Normalization = 11;
 constexpr int kMul = 18;
 constexpr int kRelu = 19;
 constexpr int kReshape = 22;
 constexpr int kSvdf = 27;
 constexpr int kBatchToSpace = 37;
 constexpr int kSpaceToBatch = 38;
+constexpr int kCast = 53;
 constexpr int kNeg = 59;
 constexpr int kTransposeConv = 67;
+constexpr int kResizeNearest = 97;
 constexpr int kIf = 118;
 constexpr int kSelectV2 = 123;
 constexpr int kRfft2d = 131;
@@ -447,6 +453,64 @@ TEST(TfLiteSvdf, WhatDoesNotFitIsRefused) {
   without.graph().operators.back()->inputs.back() = -1;
   EXPECT_THAT(std::string(without.Import().status().message()),
               HasSubstr("a state that is no variable"));
+}
+
+// reference/l2normalization.h: "l2_norm = std::max(std::sqrt(squared_l2_norm), epsilon)", with an
+// epsilon of 1e-6.
+TEST(TfLiteL2Normalization, TheRootIsBounded) {
+  ModelBuilder b;
+  b.Op(kL2Normalization, {b.Input({2, 4})}, {2, 4});
+  const absl::StatusOr<Graph> graph = b.Import();
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const auto y = Answer(*graph, Tensor::FromFloats({2, 4}, {3e-4f, 4e-4f, 0, 0, 3e-7f, 0, 0, 0}));
+  EXPECT_THAT(y, Pointwise(FloatNear(1e-5f), {0.6f, 0.8f, 0.f, 0.f, 0.3f, 0.f, 0.f, 0.f}));
+}
+
+TEST(TfLiteResize, NearestPixelsAreFoundInFloats) {
+  ModelBuilder b;
+  const int x = b.Input({1, 1, 14, 1});
+  const int size = b.Constant<int32_t>({2}, {1, 18});
+  b.Op(kResizeNearest, {x, size}, {1, 1, 18, 1});
+  const absl::StatusOr<Graph> graph = b.Import();
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  std::vector<float> pixels(14);
+  std::iota(pixels.begin(), pixels.end(), 0.f);
+  EXPECT_EQ(Answer(*graph, Tensor::FromFloats({1, 1, 14, 1}, pixels))[9], 7);
+}
+
+// A cast of a tensor with those parameters to a type; a scale of 0 stands for no parameters.
+absl::StatusOr<Graph> CastOf(fb::ElementType from, float scale, int64_t zero_point,
+                             fb::ElementType to, float to_scale = 0) {
+  ModelBuilder b;
+  const int x = b.Input({2}, from);
+  const int y = b.Op(kCast, {x}, {2});
+  b.graph().tensors[static_cast<size_t>(y)]->type = to;
+  const auto quantize = [&](int tensor, float s, int64_t zero) {
+    if (s == 0) return;
+    auto quantization = std::make_unique<fb::QuantizationT>();
+    quantization->scale = {s};
+    quantization->zero_point = {zero};
+    b.graph().tensors[static_cast<size_t>(tensor)]->quantization = std::move(quantization);
+  };
+  quantize(x, scale, zero_point);
+  quantize(y, to_scale, 0);
+  return b.Import();
+}
+
+// cast.cc, copyCast: "[](FromT a) { return static_cast<ToT>(a); }" of the stored integers.
+TEST(TfLiteCast, StoredIntegersThatStandForOthersAreRefused) {
+  constexpr auto kU8 = fb::ElementType_UINT8;
+  constexpr auto kF32 = fb::ElementType_FLOAT32;
+  const auto refused = HasSubstr("a cast of integers that have a scale or a zero point");
+  EXPECT_THAT(std::string(CastOf(kU8, 0.5, 0, kF32).status().message()), refused);
+  EXPECT_THAT(std::string(CastOf(kU8, 1, 128, kF32).status().message()), refused);
+  // The program rounds to the integers of a result; a cast truncates.
+  EXPECT_THAT(std::string(CastOf(kF32, 0, 0, kU8, 1).status().message()), refused);
+  // A cast wraps; real values do not.
+  EXPECT_THAT(std::string(CastOf(kU8, 1, 0, fb::ElementType_INT8).status().message()), refused);
+  EXPECT_TRUE(CastOf(kU8, 1, 0, kF32).ok()) << CastOf(kU8, 1, 0, kF32).status();
+  EXPECT_TRUE(CastOf(kU8, 1, 0, kU8, 1).ok());
+  EXPECT_TRUE(CastOf(kU8, 0, 0, kF32).ok());
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Element-wise operators and activation functions; quantizing and dequantizing.
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -197,12 +198,35 @@ absl::Status ImportDequantize(NodeImporter& node) {
   return node.SetOutput(node.Converted(node.input(0), DType::kFloat32));
 }
 
+// TFLite casts stored integers, whatever they stand for, and truncates floats to them (cast.cc,
+// copyCast). A rule's operands and results are real values: those are the integers where the scale
+// is 1 and the zero point 0, and the result has room for each.
+bool CastsRealValues(const NodeImporter& node) {
+  const std::optional<QuantParams>& from = node.operand(0).quant;
+  const std::optional<QuantParams>& to = node.output(0).quant;
+  const auto is_plain = [](const QuantParams& params) {
+    return std::all_of(params.scale.begin(), params.scale.end(), [](double s) { return s == 1; }) &&
+           std::all_of(params.zero_point.begin(), params.zero_point.end(),
+                       [](int64_t z) { return z == 0; });
+  };
+  if (!from.has_value()) return !to.has_value();
+  if (!is_plain(*from)) return false;
+  if (to.has_value()) return is_plain(*to) && to->dtype == from->dtype;
+  const DType dtype = node.output(0).type.dtype;
+  return IsFloat(dtype) || dtype == DType::kBool || dtype == DType::kInt32 ||
+         dtype == DType::kInt64;
+}
+
 absl::Status ImportCast(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(1, 1));
   const DType dtype = node.output(0).type.dtype;
   if (dtype == DType::kInvalid) {
     return node.FailMode(absl::StrCat("a cast to ", ElementTypeName(node.output(0).element_type)),
                          "cast to another type");
+  }
+  if (!CastsRealValues(node)) {
+    return node.FailMode("a cast of integers that have a scale or a zero point",
+                         "use QUANTIZE or DEQUANTIZE, which keep real values, in its place");
   }
   if (node.output(0).quant.has_value() || node.type(0).dtype == dtype) {
     return node.SetOutput(node.input(0));

@@ -94,14 +94,16 @@ absl::Status ImportLogSoftmax(NodeImporter& node) {
   return node.EmitOutput("LogSoftmax", {node.input(0)}, {{"axis", int64_t{-1}}});
 }
 
-// x / sqrt(max(sum of squares, 1e-6)) along the last dimension.
+// x / max(sqrt(sum of squares), 1e-6) along the last dimension. The float kernel bounds the root
+// and not the sum: with the bound of the sum, 1e-12, both are the same function.
+// Source: kernels/internal/reference/l2normalization.h.
 absl::Status ImportL2Normalization(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(1, 1));
   if (node.rank(0) < 1) return absl::InvalidArgumentError("a scalar operand");
   const Term x(node, node.input(0));
   const Term sum = Reduced("ReduceSum", Apply("Square", x), {node.rank(0) - 1}, true);
   const auto* options = node.raw().options_as_L2NormOptions();
-  return node.SetActivated((x * Apply("Rsqrt", Max(sum, 1e-6))).value,
+  return node.SetActivated((x * Apply("Rsqrt", Max(sum, 1e-12))).value,
                            options == nullptr ? 0 : options->activation());
 }
 

@@ -266,7 +266,11 @@ OperatorView ModelFile::Reader::ReadOperator(const fb::Model& root, const fb::Op
   op.inputs = ReadIndices(raw.inputs(), -1, tensors, "its operands", node);
   op.outputs = ReadIndices(raw.outputs(), 0, tensors, "its results", node);
   const fb::VarHandleOptions* handle = raw.options_as_VarHandleOptions();
-  if (handle != nullptr) op.variable = TextOf(handle->shared_name());
+  if (handle != nullptr) {  // a resource's identity: container and name (kernels/var_handle.cc)
+    const std::string container = TextOf(handle->container());
+    op.variable =
+        absl::StrCat(container, container.empty() ? "" : "/", TextOf(handle->shared_name()));
+  }
   const fb::WhileOptions* loop = raw.options_as_WhileOptions();
   if (loop != nullptr) op.subgraphs = {loop->cond_subgraph_index(), loop->body_subgraph_index()};
   const fb::IfOptions* choice = raw.options_as_IfOptions();

@@ -7,6 +7,7 @@
 #include "absl/strings/str_split.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/torchscript/lexer.h"
+#include "compiler_core/frontends/torchscript/torch_type.h"
 
 namespace npuc::pt {
 namespace {
@@ -27,6 +28,13 @@ absl::string_view RowOf(absl::string_view op) {
 
 bool MovesOnly(Op op) {
   return op == Op::kReshape || op == Op::kTranspose || op == Op::kSlice || op == Op::kSplit;
+}
+
+// Operators that torch computes in floats, of integers too.
+bool IsOfFloats(Op op) {
+  constexpr Op kOps[] = {Op::kDiv,   Op::kExp,     Op::kLog,  Op::kReciprocal, Op::kReduceMean,
+                         Op::kRsqrt, Op::kSigmoid, Op::kSqrt, Op::kTanh};
+  return std::find(std::begin(kOps), std::end(kOps), op) != std::end(kOps);
 }
 
 }  // namespace
@@ -158,7 +166,7 @@ absl::StatusOr<ValueRef> OpCall::TensorOrNumber(int i, const ValueRef& like) {
   if (!arg(i).IsNumber()) return TensorArg(i);
   const ScriptValue& number = arg(i);
   const bool is_float =
-      number.Is(ScriptKind::kFloat) || like == nullptr || IsFloat(like->type.dtype);
+      number.Is(ScriptKind::kFloat) || like == nullptr || IsTorchFloat(TorchTypeOf(like));
   if (is_float) {
     const bool wide = like != nullptr && like->type.dtype == DType::kFloat64;
     Tensor value = Tensor::ScalarFloat(static_cast<float>(number.AsDouble()));
@@ -170,7 +178,9 @@ absl::StatusOr<ValueRef> OpCall::TensorOrNumber(int i, const ValueRef& like) {
     }
     return MakeConstant(std::move(value));
   }
-  return MakeConstant(Tensor::FromInts({}, {number.integer}));
+  const Tensor integer = Tensor::FromInts({}, {number.integer});
+  const bool is_truth = number.Is(ScriptKind::kBool) && IsTruth(like);
+  return MakeConstant(is_truth ? CastTensor(integer, DType::kBool) : integer);
 }
 
 absl::StatusOr<ValueRef> OpCall::OptionalTensor(int i) {
@@ -304,10 +314,12 @@ absl::StatusOr<std::vector<ValueRef>> OpCall::Fold(Op op, absl::Span<const Value
   }
   if (op == Op::kSelect || op == Op::kGather) return Emitter::Fold(op, operands, std::move(attrs));
   const DType first = operands.empty() ? DType::kFloat32 : operands[0]->type.dtype;
-  const bool mixed = std::any_of(operands.begin(), operands.end(), [&](const ValueRef& v) {
-    return v->type.dtype != first ||
-           ((!IsInteger(first) && first != DType::kFloat32) && !MovesOnly(op));
-  });
+  const bool keeps_type = IsInteger(first)        ? !IsOfFloats(op)
+                          : first == DType::kBool ? MovesOnly(op) || op == Op::kConcat
+                                                  : first == DType::kFloat32 || MovesOnly(op);
+  const bool mixed =
+      !keeps_type || std::any_of(operands.begin(), operands.end(),
+                                 [&](const ValueRef& v) { return v->type.dtype != first; });
   std::vector<ValueRef> known(operands.begin(), operands.end());
   if (mixed) {
     for (ValueRef& value : known) {
@@ -320,6 +332,14 @@ absl::StatusOr<std::vector<ValueRef>> OpCall::Fold(Op op, absl::Span<const Value
     if (MovesOnly(op)) result->source = operands[0]->source;
   }
   return results;
+}
+
+void OpCall::NoteFacts(Op op, absl::Span<const ValueRef> operands,
+                       std::vector<ValueRef>& results) const {
+  for (ValueRef& result : results) {
+    if (frontend::IsKnown(result) || result->type.dtype != DType::kFloat32) continue;
+    result = WithTorchType(result, ResultType(op, operands));
+  }
 }
 
 NodeSource OpCall::UnderRow(absl::string_view row) const {
@@ -421,6 +441,9 @@ absl::Status OpCall::Write(TensorCell* cell, ValueRef updated) {
                                                    " does not fit in place of ",
                                                    TypeToString(cell->value->type)));
   }
+  // The tensor keeps its own type.
+  const int64_t type = TorchTypeOf(cell->value);
+  if (!frontend::IsKnown(updated) && IsTorchFloat(type)) updated = WithTorchType(updated, type);
   if (cell->base != nullptr) {
     if (cell->write == nullptr) {
       return FailMode("it writes to a repeated view of a tensor", "write to a clone() of it");

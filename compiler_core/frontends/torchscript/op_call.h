@@ -98,7 +98,8 @@ class OpCall : public frontend::Emitter {
   const ScriptValue& arg(int i) const;  // None where it is not given
 
   absl::StatusOr<ValueRef> TensorArg(int i);
-  // A tensor, or a number as a tensor without dimensions of `like`'s type.
+  // A tensor, or a number as a tensor without dimensions of `like`'s type; an int or a float beside
+  // booleans, and a float beside integers, keeps its own.
   absl::StatusOr<ValueRef> TensorOrNumber(int i, const ValueRef& like);
   absl::StatusOr<ValueRef> OptionalTensor(int i);  // null where it is None or not given
   absl::StatusOr<std::vector<ValueRef>> Tensors(int i);
@@ -163,6 +164,9 @@ class OpCall : public frontend::Emitter {
   // By torch's rules for constants of several types.
   absl::StatusOr<std::vector<ValueRef>> Fold(Op op, absl::Span<const ValueRef> operands,
                                              AttrMap attrs) override;
+  // The types that torch gives results that are computed at run time.
+  void NoteFacts(Op op, absl::Span<const ValueRef> operands,
+                 std::vector<ValueRef>& results) const override;
 
  private:
   NodeSource UnderRow(absl::string_view row) const;

@@ -7,8 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/common/activations.h"
+#include "compiler_core/frontends/torchscript/choice.h"
 #include "compiler_core/frontends/torchscript/layers.h"
 #include "compiler_core/frontends/torchscript/op_call.h"
+#include "compiler_core/frontends/torchscript/torch_type.h"
 
 namespace npuc::pt {
 namespace {
@@ -168,13 +170,8 @@ absl::StatusOr<ValueRef> AddedMask(OpCall& call, int arg, bool is_causal, int64_
     return call.MakeConstant(Tensor::FromFloats({rows, columns}, added));
   }
   ASSIGN_OR_RETURN(const ValueRef mask, call.OptionalTensor(arg));
-  if (mask == nullptr || mask->type.dtype != DType::kBool) return mask;
-  ASSIGN_OR_RETURN(const Tensor counts, call.ConstantArg(arg));
-  std::vector<float> added(static_cast<size_t>(counts.element_count()), 0);
-  for (size_t i = 0; i < added.size(); ++i) {
-    if (counts.at(static_cast<int64_t>(i)) == 0) added[i] = kMasked;
-  }
-  return call.MakeConstant(Tensor::FromFloats(counts.shape(), added));
+  if (mask == nullptr || !IsTruth(mask)) return mask;
+  return Chosen(call, mask, call.Scalar(0), call.Scalar(kMasked));
 }
 
 // softmax(q k' * scale + mask) v over the last two axes.

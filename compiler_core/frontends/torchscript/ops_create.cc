@@ -1,5 +1,6 @@
 // New tensors.
 #include <algorithm>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -7,59 +8,88 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/torchscript/op_call.h"
+#include "compiler_core/frontends/torchscript/torch_type.h"
 
 namespace npuc::pt {
 namespace {
 
-// torch's numbers of types.
-constexpr int64_t kHalfType = 5;  // the first of floats
-constexpr int64_t kBoolType = 11;
 constexpr int64_t kMaxCreated = int64_t{1} << 24;
+constexpr int kArangeType = 7;  // among its parameters
 
-absl::StatusOr<ScriptValue> Filled(OpCall& call, const Shape& shape, double value,
-                                   bool is_bool = false) {
+// Numbers as a tensor of torch's type of that number. Integers of any size are i64.
+absl::StatusOr<ScriptValue> Created(OpCall& call, const Shape& shape,
+                                    const std::vector<double>& numbers, int64_t type) {
+  if (ElementTypeOf(type) == DType::kInvalid) {
+    return call.FailMode(absl::StrCat("a tensor of type ", type), "use float32");
+  }
+  if (IsTorchFloat(type)) {
+    const std::vector<float> floats(numbers.begin(), numbers.end());
+    return call.Result(WithTorchType(call.MakeConstant(Tensor::FromFloats(shape, floats)), type));
+  }
+  std::vector<int64_t> integers;
+  for (const double number : numbers) {
+    if (type != kTorchBool && !(std::fabs(number) < 0x1p63)) {
+      return absl::InvalidArgumentError(absl::StrCat(number, " is no integer"));
+    }
+    integers.push_back(type == kTorchBool ? (number != 0 ? 1 : 0) : static_cast<int64_t>(number));
+  }
+  const Tensor tensor = Tensor::FromInts(shape, integers);
+  return call.Result(
+      call.MakeConstant(type == kTorchBool ? CastTensor(tensor, DType::kBool) : tensor));
+}
+
+absl::StatusOr<ScriptValue> Filled(OpCall& call, const Shape& shape, double value, int64_t type) {
   RETURN_IF_ERROR(CheckShape(shape));
   const int64_t count = ElementCount(shape);
   if (count > kMaxCreated || count * 4 > call.state().constant_bytes_left) {
     return absl::InvalidArgumentError(absl::StrCat("a tensor of ", count, " elements"));
   }
   call.state().constant_bytes_left -= count * 4;
-  const std::vector<float> values(static_cast<size_t>(count), static_cast<float>(value));
-  const Tensor floats = Tensor::FromFloats(shape, values);
-  return call.Result(call.MakeConstant(is_bool ? CastTensor(floats, DType::kBool) : floats));
+  return Created(call, shape, std::vector<double>(static_cast<size_t>(count), value), type);
+}
+
+// The type that a number or a constant gives a tensor that is filled with it.
+absl::StatusOr<int64_t> TypeOfNumber(OpCall& call, int arg) {
+  if (call.arg(arg).Is(ScriptKind::kBool)) return kTorchBool;
+  if (call.arg(arg).Is(ScriptKind::kInt)) return kTorchLong;
+  if (!call.IsTensor(arg)) return kTorchFloat;
+  ASSIGN_OR_RETURN(const ValueRef number, call.TensorArg(arg));
+  return TorchTypeOf(number);
 }
 
 absl::StatusOr<ScriptValue> ImportFill(OpCall& call) {
   const absl::string_view name = call.name();
   const bool one = absl::StrContains(name, "ones");
   const bool full = absl::StrContains(name, "full");
+  const bool is_new = absl::StartsWith(name, "new_");
+  const bool is_like = absl::EndsWith(name, "_like");
+  const int value_arg = is_new ? 2 : 1;
   Shape shape;
-  int value_arg = 1;
-  if (absl::StartsWith(name, "new_")) {
-    value_arg = 2;
-    ASSIGN_OR_RETURN(shape, call.Ints(1));
-  } else if (absl::EndsWith(name, "_like")) {
+  int64_t type = kTorchFloat;
+  if (is_new || is_like) {
     ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
     shape = x->type.shape;
-  } else {
-    ASSIGN_OR_RETURN(shape, call.Ints(0));
+    type = TorchTypeOf(x);
+  } else if (full) {
+    ASSIGN_OR_RETURN(type, TypeOfNumber(call, value_arg));
+  }
+  if (!is_like) {
+    ASSIGN_OR_RETURN(shape, call.Ints(is_new ? 1 : 0));
   }
   double value = one ? 1 : 0;
   if (full) {
     ASSIGN_OR_RETURN(value, call.FloatOr(value_arg, 0));
   }
-  const ScriptValue& type = call.arg(value_arg + (full ? 1 : 0));
-  const bool is_bool = type.Is(ScriptKind::kInt)
-                           ? type.integer == kBoolType
-                           : full && call.arg(value_arg).Is(ScriptKind::kBool);
-  return Filled(call, shape, value, is_bool);
+  const ScriptValue& stated = call.arg(value_arg + (full ? 1 : 0));
+  if (stated.Is(ScriptKind::kInt)) type = stated.integer;
+  return Filled(call, shape, value, type);
 }
 
 // x.fill_(value), x.zero_()
 absl::StatusOr<ScriptValue> ImportFillInPlace(OpCall& call) {
   ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
   ASSIGN_OR_RETURN(const double value, call.FloatOr(1, 0));
-  return Filled(call, x->type.shape, value);
+  return Filled(call, x->type.shape, value, TorchTypeOf(x));
 }
 
 absl::StatusOr<ScriptValue> ImportArange(OpCall& call) {
@@ -78,11 +108,19 @@ absl::StatusOr<ScriptValue> ImportArange(OpCall& call) {
                                               : ScriptValue::Int(number.int_at(0)));
   }
   if (numbers.empty()) return absl::InvalidArgumentError("arange without a number");
-  bool is_float = false;
-  for (const ScriptValue& number : numbers) is_float |= number.Is(ScriptKind::kFloat);
-  const double begin = numbers.size() > 1 ? numbers[0].AsDouble() : 0;
+  int64_t type = kTorchLong;
+  for (const ScriptValue& number : numbers) {
+    if (number.Is(ScriptKind::kFloat)) type = kTorchFloat;
+  }
+  if (call.arg(kArangeType).Is(ScriptKind::kInt)) type = call.arg(kArangeType).integer;
+  const bool is_float = IsTorchFloat(type);
+  // An integer tensor begins and steps by whole numbers.
+  const auto number = [&](size_t i) {
+    return is_float ? numbers[i].AsDouble() : std::trunc(numbers[i].AsDouble());
+  };
+  const double begin = numbers.size() > 1 ? number(0) : 0;
   const double end = numbers.size() > 1 ? numbers[1].AsDouble() : numbers[0].AsDouble();
-  const double step = numbers.size() > 2 ? numbers[2].AsDouble() : 1;
+  const double step = numbers.size() > 2 ? number(2) : 1;
   if (step == 0 || !((end - begin) / step <= 65536)) {
     return absl::InvalidArgumentError("arange of more than 65536 elements");
   }
@@ -92,13 +130,7 @@ absl::StatusOr<ScriptValue> ImportArange(OpCall& call) {
     if (step > 0 ? value >= end : value <= end) break;
     values.push_back(value);
   }
-  const Shape shape = {static_cast<int64_t>(values.size())};
-  if (is_float) {
-    return call.Result(call.MakeConstant(
-        Tensor::FromFloats(shape, std::vector<float>(values.begin(), values.end()))));
-  }
-  return call.Result(call.MakeConstant(
-      Tensor::FromInts(shape, std::vector<int64_t>(values.begin(), values.end()))));
+  return Created(call, {static_cast<int64_t>(values.size())}, values, type);
 }
 
 // tensor([..]) of numbers, nested lists of equal lengths.
@@ -119,34 +151,32 @@ absl::StatusOr<ScriptValue> ImportTensor(OpCall& call) {
     }
     level = std::move(next);
   }
-  bool is_float = false;
+  bool is_float = level.empty();
   bool is_bool = !level.empty();
   for (const ScriptValue& item : level) {
     if (!item.IsNumber()) return absl::InvalidArgumentError("tensor() of something but numbers");
     is_float |= item.Is(ScriptKind::kFloat);
     is_bool &= item.Is(ScriptKind::kBool);
   }
-  if (call.arg(1).Is(ScriptKind::kInt)) {
-    is_bool = call.arg(1).integer == kBoolType;
-    is_float = call.arg(1).integer >= kHalfType && !is_bool;
+  int64_t type = is_float ? kTorchFloat : is_bool ? kTorchBool : kTorchLong;
+  if (call.arg(1).Is(ScriptKind::kInt)) type = call.arg(1).integer;
+  if (!is_float && !is_bool && type == kTorchLong) {  // as they are: doubles do not hold all
+    std::vector<int64_t> integers;
+    for (const ScriptValue& item : level) integers.push_back(item.integer);
+    return call.Result(call.MakeConstant(Tensor::FromInts(shape, integers)));
   }
-  if (is_float) {
-    std::vector<float> values;
-    for (const ScriptValue& item : level) values.push_back(static_cast<float>(item.AsDouble()));
-    return call.Result(call.MakeConstant(Tensor::FromFloats(shape, values)));
-  }
-  std::vector<int64_t> values;
-  for (const ScriptValue& item : level) values.push_back(item.integer);
-  const Tensor integers = Tensor::FromInts(shape, values);
-  return call.Result(call.MakeConstant(is_bool ? CastTensor(integers, DType::kBool) : integers));
+  std::vector<double> numbers;
+  for (const ScriptValue& item : level) numbers.push_back(item.AsDouble());
+  return Created(call, shape, numbers, type);
 }
 
+constexpr absl::string_view kArange = "a b c d e f g dtype layout device pin_memory";
 constexpr absl::string_view kSizes = "size dtype layout device pin_memory memory_format";
 constexpr absl::string_view kLike = "self dtype layout device pin_memory memory_format";
 constexpr absl::string_view kNew = "self size dtype layout device pin_memory";
 
 constexpr OpRule kCreateRules[] = {
-    {"arange", "a b c d e f g dtype layout device pin_memory", ImportArange},
+    {"arange", kArange, ImportArange},
     {"empty", kSizes, ImportFill},
     {"empty_like", kLike, ImportFill},
     {"fill", "self value", ImportFillInPlace},

@@ -6,8 +6,10 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/common/activations.h"
+#include "compiler_core/frontends/common/evaluator.h"
 #include "compiler_core/frontends/common/selection.h"
 #include "compiler_core/frontends/torchscript/op_call.h"
+#include "compiler_core/frontends/torchscript/torch_type.h"
 #include "compiler_core/frontends/torchscript/truth.h"
 
 namespace npuc::pt {
@@ -37,10 +39,20 @@ absl::StatusOr<ScriptValue> BinaryResult(OpCall& call, absl::string_view op, Val
   return call.Result(std::move(value));
 }
 
+// A sum of booleans is a boolean, as their product is.
+absl::StatusOr<ScriptValue> LogicResult(OpCall& call, absl::string_view op, const Operands& o) {
+  ASSIGN_OR_RETURN(const ValueRef a, Truth(call, o.a));
+  ASSIGN_OR_RETURN(const ValueRef b, Truth(call, o.b));
+  return call.Result(AsFloats(call, frontend::ComputedBinary(call, op, a, b)));
+}
+
 // a + alpha * b, a - alpha * b.
 absl::StatusOr<ScriptValue> AddOrSub(OpCall& call, absl::string_view op) {
   ASSIGN_OR_RETURN(Operands operands, TwoOperands(call));
   ASSIGN_OR_RETURN(const double alpha, call.FloatOr(2, 1.0));
+  if (op == "Add" && alpha == 1.0 && IsTruth(operands.a) && IsTruth(operands.b)) {
+    return LogicResult(call, "LogicalOr", operands);
+  }
   if (alpha != 1.0) {
     ASSIGN_OR_RETURN(operands.b, call.Emit("Mul", {operands.b, call.Scalar(alpha)}));
   }
@@ -70,6 +82,10 @@ absl::StatusOr<ScriptValue> ImportRsub(OpCall& call) {
 
 absl::StatusOr<ScriptValue> ImportMul(OpCall& call) {
   ASSIGN_OR_RETURN(Operands operands, TwoOperands(call));
+  const bool are_known = operands.a->constant.has_value() && operands.b->constant.has_value();
+  if (are_known && IsTruth(operands.a) && IsTruth(operands.b)) {
+    return LogicResult(call, "LogicalAnd", operands);
+  }
   return BinaryResult(call, "Mul", std::move(operands.a), std::move(operands.b));
 }
 
@@ -103,6 +119,12 @@ absl::StatusOr<ScriptValue> ImportDiv(OpCall& call) {
   ASSIGN_OR_RETURN(Operands operands, TwoOperands(call));
   ASSIGN_OR_RETURN(const std::string mode, call.StringOr(2, ""));
   if (mode == "floor") return Evaluated(call, "floor_divide", operands);
+  if (mode == "trunc" && IsConstantInteger(operands.a) && IsConstantInteger(operands.b)) {
+    ASSIGN_OR_RETURN(Tensor quotient,
+                     EvaluateBinary("TruncateDiv", CastTensor(*operands.a->constant, DType::kInt64),
+                                    CastTensor(*operands.b->constant, DType::kInt64)));
+    return call.Result(call.MakeConstant(std::move(quotient)));
+  }
   if (mode == "trunc") {
     ASSIGN_OR_RETURN(operands.a, call.Emit("Div", {operands.a, operands.b}));
     operands.b = nullptr;
@@ -231,6 +253,10 @@ absl::StatusOr<ScriptValue> Clamped(OpCall& call, ValueRef x, std::optional<doub
 absl::StatusOr<ScriptValue> ImportClamp(OpCall& call) {
   ASSIGN_OR_RETURN(ValueRef x, call.TensorArg(0));
   if (call.IsTensor(1) || call.IsTensor(2)) {
+    if (call.name() == "clamp_max") {
+      ASSIGN_OR_RETURN(const ValueRef high, call.TensorArg(1));
+      return call.Result(call.Emit("Minimum", {x, high}));
+    }
     if (call.IsTensor(1)) {
       ASSIGN_OR_RETURN(const ValueRef low, call.TensorArg(1));
       ASSIGN_OR_RETURN(x, call.Emit("Maximum", {x, low}));

@@ -9,17 +9,11 @@
 #include "compiler_core/frontends/common/gather.h"
 #include "compiler_core/frontends/common/selection.h"
 #include "compiler_core/frontends/torchscript/op_call.h"
+#include "compiler_core/frontends/torchscript/torch_type.h"
 #include "compiler_core/frontends/torchscript/truth.h"
 
 namespace npuc::pt {
 namespace {
-
-// A constant stays a boolean, which masks and bitwise operators ask for.
-absl::StatusOr<ScriptValue> TruthResult(OpCall& call, absl::StatusOr<ValueRef> value) {
-  RETURN_IF_ERROR(value.status());
-  if ((*value)->constant.has_value()) return call.Result(*std::move(value));
-  return call.Result(AsFloats(call, std::move(value)));
-}
 
 // and, or, xor of what is not 0.
 absl::StatusOr<ScriptValue> ImportLogic(OpCall& call) {
@@ -30,21 +24,14 @@ absl::StatusOr<ScriptValue> ImportLogic(OpCall& call) {
   const bool is_and = absl::StrContains(call.name(), "and");
   const bool is_xor = absl::StrContains(call.name(), "xor");
   const absl::string_view op = is_and ? "LogicalAnd" : is_xor ? "LogicalXor" : "LogicalOr";
-  return TruthResult(call, frontend::ComputedBinary(call, op, a, b));
+  return call.Result(AsFloats(call, frontend::ComputedBinary(call, op, a, b)));
 }
 
-// True for a boolean: bitwise operators of other numbers mean something else.
-bool IsTruth(OpCall& call, const ValueRef& value) {
-  if (value->constant.has_value()) return value->type.dtype == DType::kBool;
-  const Graph& graph = call.state().builder.graph();
-  if (!value->id.valid() || graph.def(value->id).op != Op::kCast) return false;
-  return graph.type(graph.def(value->id).inputs[0]).dtype == DType::kBool;
-}
-
+// Bitwise operators of other numbers than booleans mean something else.
 absl::StatusOr<ScriptValue> ImportBitwise(OpCall& call) {
   ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
   ASSIGN_OR_RETURN(const ValueRef y, call.TensorOrNumber(1, x));
-  if (!IsTruth(call, x) || !IsTruth(call, y)) {
+  if (!IsTruth(x) || !IsTruth(y)) {
     return call.FailMode(absl::StrCat("torch.", call.name(), " of integers"),
                          "use it on results of comparisons");
   }
@@ -54,13 +41,13 @@ absl::StatusOr<ScriptValue> ImportBitwise(OpCall& call) {
 absl::StatusOr<ScriptValue> ImportNot(OpCall& call) {
   ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
   ASSIGN_OR_RETURN(const ValueRef truth, Truth(call, x));
-  return TruthResult(call, frontend::ComputedUnary(call, "LogicalNot", truth));
+  return call.Result(AsFloats(call, frontend::ComputedUnary(call, "LogicalNot", truth)));
 }
 
 // Integers would change their bits.
 absl::StatusOr<ScriptValue> ImportBitwiseNot(OpCall& call) {
   ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
-  if (IsTruth(call, x)) return ImportNot(call);
+  if (IsTruth(x)) return ImportNot(call);
   if (!x->constant.has_value() || IsFloat(x->type.dtype)) {
     return call.FailMode(absl::StrCat("torch.", call.name(), " of integers"),
                          "use it on results of comparisons");

@@ -114,17 +114,6 @@ absl::StatusOr<ScriptValue> ImportReplicationPad(OpCall& call) {
   return PadExtended(call, padding, "replicate");
 }
 
-// Where result element i comes from, as torch computes it in float.
-std::vector<int64_t> NearestSources(int64_t in, int64_t out, double scale) {
-  const float step = scale > 0 ? static_cast<float>(1.0 / scale)
-                               : static_cast<float>(in) / static_cast<float>(out);
-  std::vector<int64_t> sources(static_cast<size_t>(out));
-  for (int64_t i = 0; i < out; ++i) {
-    sources[i] = std::min(static_cast<int64_t>(std::floor(static_cast<float>(i) * step)), in - 1);
-  }
-  return sources;
-}
-
 // One axis of x by those sources, in copies: repeated where each comes equally often, else by runs.
 // Each counts as an UpSample of the core's list, with the facts that its rules ask for.
 absl::StatusOr<ValueRef> Resample(OpCall& call, const ValueRef& x, int64_t axis,
@@ -200,6 +189,14 @@ absl::StatusOr<Scaling> ReadScaling(OpCall& call, const Shape& image, int dims, 
   return scaling;
 }
 
+// A scale that was given counts, whatever the sizes are.
+frontend::ResizeAxis AxisOf(int64_t in, const Scaling& scaling, int i) {
+  frontend::ResizeAxis axis{.in = in, .out = scaling.size[i], .scale = scaling.scale[i]};
+  if (axis.scale > 0) return axis;
+  axis.scale = static_cast<double>(axis.out) / static_cast<double>(std::max<int64_t>(in, 1));
+  return axis;
+}
+
 absl::StatusOr<ScriptValue> ImportUpsample(OpCall& call) {
   ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
   const int dims = call.name() == "upsample_nearest1d" ? 1 : 2;
@@ -214,10 +211,12 @@ absl::StatusOr<ScriptValue> ImportUpsample(OpCall& call) {
                          {"fact_scale_h", ratio(0)},
                          {"fact_scale_w", ratio(dims - 1)},
                          {"fact_rank", static_cast<int64_t>(x->type.shape.size())}};
+  const frontend::ResizeMode mode{
+      .mode = "nearest", .coordinates = "asymmetric", .nearest = "floor", .in_float32 = true};
   for (int i = dims - 1; i >= 0; --i) {
     const int64_t axis = 3 - dims + i;
-    const std::vector<int64_t> sources =
-        NearestSources(before[axis], scaling.size[i], scaling.scale[i]);
+    const frontend::ResizeAxis sizes = AxisOf(before[axis], scaling, i);
+    ASSIGN_OR_RETURN(const auto sources, frontend::NearestSources(mode, sizes));
     ASSIGN_OR_RETURN(y, Resample(call, y, axis, sources, facts));
   }
   return call.Result(FromImage(call, y, layout));

@@ -8,6 +8,8 @@
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/common/selection.h"
 #include "compiler_core/frontends/torchscript/op_call.h"
+#include "compiler_core/frontends/torchscript/torch_type.h"
+#include "compiler_core/frontends/torchscript/truth.h"
 
 namespace npuc::pt {
 namespace {
@@ -568,12 +570,14 @@ absl::StatusOr<ScriptValue> PyDevice(OpCall&) { return ScriptValue::Of(ScriptKin
 
 absl::StatusOr<ScriptValue> PyNumToTensor(OpCall& call) {
   RETURN_IF_ERROR(ExpectNumbers(call, 1));
-  ASSIGN_OR_RETURN(ValueRef value, call.TensorOrNumber(0, nullptr));
   const ScriptValue& number = call.arg(0);
+  ASSIGN_OR_RETURN(ValueRef value, call.TensorOrNumber(0, nullptr));
   if (!number.Is(ScriptKind::kFloat)) {
     value = call.MakeConstant(Tensor::FromInts({}, {number.integer}));
   }
-  return call.Result(std::move(value));
+  if (call.name() == "NumToTensor") return call.Result(std::move(value));
+  ASSIGN_OR_RETURN(const int64_t type, call.IntOr(1, kTorchFloat));
+  return call.Result(ConvertedTo(call, value, type));
 }
 
 // find(text, part, begin, end): where part begins in that range of text, or -1.

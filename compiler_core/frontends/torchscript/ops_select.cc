@@ -7,73 +7,15 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/common/einsum.h"
-#include "compiler_core/frontends/common/evaluator.h"
 #include "compiler_core/frontends/common/gather.h"
-#include "compiler_core/frontends/common/selection.h"
+#include "compiler_core/frontends/torchscript/choice.h"
 #include "compiler_core/frontends/torchscript/layout.h"
 #include "compiler_core/frontends/torchscript/op_call.h"
+#include "compiler_core/frontends/torchscript/torch_type.h"
 #include "compiler_core/frontends/torchscript/truth.h"
 
 namespace npuc::pt {
 namespace {
-
-// The tensor as zeros and ones.
-Tensor Flags(const Tensor& condition, bool inverted) {
-  std::vector<float> flags(static_cast<size_t>(condition.element_count()));
-  for (size_t i = 0; i < flags.size(); ++i) {
-    flags[i] = (condition.at(static_cast<int64_t>(i)) != 0) != inverted ? 1.0F : 0.0F;
-  }
-  return Tensor::FromFloats(condition.shape(), flags);
-}
-
-// `kept` where the flags are 0 and the known `filled` where they are 1. What is not kept becomes 0
-// by a product, which is exact for finite values, and gets its value by a sum.
-absl::StatusOr<ValueRef> Filled(OpCall& call, const ValueRef& kept, const Tensor& flags,
-                                const Tensor& filled) {
-  ASSIGN_OR_RETURN(const Shape shape, BroadcastShape(flags.shape(), filled.shape()));
-  ASSIGN_OR_RETURN(const Tensor all_flags, EvaluateBroadcast(flags, shape));
-  ASSIGN_OR_RETURN(const Tensor all_filled, EvaluateBroadcast(filled, shape));
-  std::vector<float> added(static_cast<size_t>(all_flags.element_count()));
-  for (size_t i = 0; i < added.size(); ++i) {
-    const bool is_filled = all_flags.at(static_cast<int64_t>(i)) != 0;
-    added[i] = is_filled ? static_cast<float>(all_filled.at(static_cast<int64_t>(i))) : 0.0F;
-  }
-  ASSIGN_OR_RETURN(const ValueRef rest,
-                   call.Emit("Mul", {kept, call.MakeConstant(Flags(flags, /*inverted=*/true))}));
-  return call.Emit("Add", {rest, call.MakeConstant(Tensor::FromFloats(shape, added))});
-}
-
-// a where the known condition holds, else b.
-absl::StatusOr<ValueRef> ChosenByKnown(OpCall& call, const Tensor& condition, const ValueRef& a,
-                                       const ValueRef& b) {
-  if (a->constant.has_value() && b->constant.has_value()) {
-    const Tensor flags = CastTensor(Flags(condition, false), DType::kBool);
-    const bool is_float = IsFloat(a->type.dtype) || IsFloat(b->type.dtype);
-    const DType dtype = is_float ? DType::kFloat32 : DType::kInt64;
-    ASSIGN_OR_RETURN(Tensor chosen, EvaluateSelect(flags, CastTensor(*a->constant, dtype),
-                                                   CastTensor(*b->constant, dtype)));
-    return call.MakeConstant(std::move(chosen));
-  }
-  if (a->constant.has_value()) return Filled(call, b, Flags(condition, false), *a->constant);
-  if (b->constant.has_value()) return Filled(call, a, Flags(condition, true), *b->constant);
-  ASSIGN_OR_RETURN(const ValueRef from_a,
-                   call.Emit("Mul", {a, call.MakeConstant(Flags(condition, false))}));
-  ASSIGN_OR_RETURN(const ValueRef from_b,
-                   call.Emit("Mul", {b, call.MakeConstant(Flags(condition, true))}));
-  return call.Emit("Add", {from_a, from_b});
-}
-
-// a where the condition holds, else b.
-absl::StatusOr<ValueRef> Chosen(OpCall& call, const ValueRef& condition, const ValueRef& a,
-                                const ValueRef& b) {
-  if (condition->constant.has_value()) return ChosenByKnown(call, *condition->constant, a, b);
-  const auto as_floats = [&](const ValueRef& value) {
-    if (!value->constant.has_value()) return value;
-    return call.MakeConstant(CastTensor(*value->constant, DType::kFloat32));
-  };
-  ASSIGN_OR_RETURN(const ValueRef truth, Truth(call, condition));
-  return frontend::Selected(call, truth, as_floats(a), as_floats(b));
-}
 
 absl::StatusOr<ScriptValue> ImportWhere(OpCall& call) {
   ASSIGN_OR_RETURN(const ValueRef condition, call.TensorArg(0));
@@ -81,16 +23,22 @@ absl::StatusOr<ScriptValue> ImportWhere(OpCall& call) {
     return call.FailMode("where() of a condition alone: the shape of its result depends on data",
                          "give where() two tensors to choose from");
   }
-  const ValueRef like = call.Scalar(0);
-  ASSIGN_OR_RETURN(const ValueRef a, call.TensorOrNumber(1, like));
-  ASSIGN_OR_RETURN(const ValueRef b, call.TensorOrNumber(2, like));
+  // A number is of the other one's type.
+  const auto like = [&](int i) { return call.IsTensor(i) ? call.TensorArg(i) : call.Scalar(0); };
+  ASSIGN_OR_RETURN(const ValueRef beside_a, like(2));
+  ASSIGN_OR_RETURN(const ValueRef beside_b, like(1));
+  ASSIGN_OR_RETURN(const ValueRef a, call.TensorOrNumber(1, beside_a));
+  ASSIGN_OR_RETURN(const ValueRef b, call.TensorOrNumber(2, beside_b));
   return call.Result(Chosen(call, condition, a, b));
 }
 
 absl::StatusOr<ScriptValue> ImportMaskedFill(OpCall& call) {
   ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
   ASSIGN_OR_RETURN(const ValueRef mask, call.TensorArg(1));
-  ASSIGN_OR_RETURN(const ValueRef value, call.TensorOrNumber(2, x));
+  ASSIGN_OR_RETURN(ValueRef value, call.TensorOrNumber(2, x));
+  if (value->constant.has_value()) {
+    ASSIGN_OR_RETURN(value, ConvertedTo(call, value, TorchTypeOf(x)));
+  }
   return call.Result(Chosen(call, mask, value, x));
 }
 
@@ -103,17 +51,15 @@ absl::StatusOr<ScriptValue> ImportTriangle(OpCall& call) {
   const int64_t rows = shape[shape.size() - 2];
   const int64_t columns = shape.back();
   RETURN_IF_ERROR(CheckShape({rows, columns}));
-  std::vector<float> kept(static_cast<size_t>(rows * columns));
+  std::vector<int64_t> kept(static_cast<size_t>(rows * columns));
   for (int64_t i = 0; i < rows * columns; ++i) {
     const int64_t right = i % columns - i / columns;  // of the main diagonal
     const bool is_kept = call.name() == "tril" ? right <= diagonal : right >= diagonal;
-    kept[static_cast<size_t>(i)] = is_kept ? 1.0F : 0.0F;
+    kept[static_cast<size_t>(i)] = is_kept ? 1 : 0;
   }
-  const Tensor mask = Tensor::FromFloats({rows, columns}, kept);
-  if (x->constant.has_value()) {
-    return call.Result(ChosenByKnown(call, mask, x, call.MakeConstant(Tensor::FromInts({}, {0}))));
-  }
-  return call.Result(call.Emit("Mul", {x, call.MakeConstant(mask)}));
+  const ValueRef mask = call.MakeConstant(Tensor::FromInts({rows, columns}, kept));
+  ASSIGN_OR_RETURN(const ValueRef zero, ConvertedTo(call, call.Scalar(0), TorchTypeOf(x)));
+  return call.Result(Chosen(call, mask, x, zero));
 }
 
 // x.unfold(dim, size, step): windows along the axis, each as a new last axis.

@@ -6,9 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
-#include "compiler_core/frontends/common/selection.h"
 #include "compiler_core/frontends/torchscript/op_call.h"
 #include "compiler_core/frontends/torchscript/quantized.h"
+#include "compiler_core/frontends/torchscript/torch_type.h"
 #include "compiler_core/frontends/torchscript/truth.h"
 #include "compiler_core/frontends/torchscript/views.h"
 
@@ -32,27 +32,6 @@ absl::StatusOr<ScriptValue> ImportNumel(OpCall& call) {
   return ScriptValue::Int(x->type.element_count());
 }
 
-// torch's number of the type; run-time data are float32 to the model.
-int64_t TypeNumber(DType dtype) {
-  switch (dtype) {
-    case DType::kUint8:
-      return 0;
-    case DType::kInt8:
-      return 1;
-    case DType::kInt16:
-      return 2;
-    case DType::kInt32:
-      return 3;
-    case DType::kInt64:
-      return 4;
-    case DType::kFloat64:
-      return 7;
-    case DType::kBool:
-      return 11;
-    default:
-      return 6;
-  }
-}
 // The number of a quantized type, by its integers.
 int64_t QuantizedTypeNumber(DType dtype) {
   if (dtype == DType::kInt8) return 12;
@@ -62,11 +41,11 @@ absl::StatusOr<ScriptValue> ImportDtype(OpCall& call) {
   ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
   const QuantParams* const params = QuantizationOf(x);
   if (params != nullptr) return ScriptValue::Int(QuantizedTypeNumber(params->dtype));
-  return ScriptValue::Int(TypeNumber(x->type.dtype));
+  return ScriptValue::Int(TorchTypeOf(x));
 }
 absl::StatusOr<ScriptValue> ImportIsFloat(OpCall& call) {
   ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
-  return ScriptValue::Bool(IsFloat(x->type.dtype) && QuantizationOf(x) == nullptr);
+  return ScriptValue::Bool(IsTorchFloat(TorchTypeOf(x)) && QuantizationOf(x) == nullptr);
 }
 absl::StatusOr<ScriptValue> ImportDevice(OpCall&) { return ScriptValue::Of(ScriptKind::kDevice); }
 absl::StatusOr<ScriptValue> ImportFalse(OpCall&) { return ScriptValue::Bool(false); }
@@ -99,15 +78,20 @@ absl::StatusOr<Shape> Resolved(Shape shape, int64_t elements) {
   return shape;
 }
 
+// True for operators that give a view of any tensor that they take.
+bool IsView(absl::string_view op) {
+  return op == "view" || op == "view_as" || op == "_reshape_alias";
+}
+
 absl::StatusOr<ScriptValue> ImportReshape(OpCall& call) {
   ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
   ASSIGN_OR_RETURN(std::vector<int64_t> wanted, call.Ints(1));
   ASSIGN_OR_RETURN(Shape shape, Resolved(std::move(wanted), x->type.element_count()));
-  return MakeReshape(call, std::move(shape), "Reshape");
+  return MakeReshape(call, std::move(shape), "Reshape", IsView(call.name()));
 }
 absl::StatusOr<ScriptValue> ImportViewAs(OpCall& call) {
   ASSIGN_OR_RETURN(const ValueRef other, call.TensorArg(1));
-  return MakeReshape(call, other->type.shape, "Reshape");
+  return MakeReshape(call, other->type.shape, "Reshape", IsView(call.name()));
 }
 
 // Argument 1 as a shape: numbers, or a tensor that has it.
@@ -128,13 +112,13 @@ absl::StatusOr<ScriptValue> ImportResize(OpCall& call) {
                                       ShapeToString(shape), ", which takes memory as it lies"),
                          "use reshape, a slice or torch.zeros");
   }
-  return MakeReshape(call, std::move(shape), "Reshape");
+  return MakeReshape(call, std::move(shape), "Reshape", /*is_view=*/true);
 }
 
 absl::StatusOr<ScriptValue> ImportFlatten(OpCall& call) {
   ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
   const int64_t rank = RankOf(x);
-  if (rank == 0) return MakeReshape(call, {1}, "Flatten");
+  if (rank == 0) return MakeReshape(call, {1}, "Flatten", /*is_view=*/true);
   ASSIGN_OR_RETURN(const int64_t start, call.IntOr(1, 0));
   ASSIGN_OR_RETURN(const int64_t end, call.IntOr(2, -1));
   ASSIGN_OR_RETURN(const int64_t first, call.Axis(start, rank));
@@ -146,7 +130,8 @@ absl::StatusOr<ScriptValue> ImportFlatten(OpCall& call) {
   shape.push_back(product);
   shape.insert(shape.end(), x->type.shape.begin() + last + 1, x->type.shape.end());
   const bool one_dim = shape.size() <= 2;
-  return MakeReshape(call, std::move(shape), "Flatten", {{"fact_one_dim_per_item", one_dim}});
+  return MakeReshape(call, std::move(shape), "Flatten", /*is_view=*/false,
+                     {{"fact_one_dim_per_item", one_dim}});
 }
 
 absl::StatusOr<ScriptValue> ImportUnflatten(OpCall& call) {
@@ -159,7 +144,7 @@ absl::StatusOr<ScriptValue> ImportUnflatten(OpCall& call) {
   Shape shape = x->type.shape;
   shape.erase(shape.begin() + axis);
   shape.insert(shape.begin() + axis, inner.begin(), inner.end());
-  return MakeReshape(call, std::move(shape), "Reshape");
+  return MakeReshape(call, std::move(shape), "Reshape", /*is_view=*/true);
 }
 
 // Without a dimension all of size 1 go; one of another size stays.
@@ -177,7 +162,7 @@ absl::StatusOr<ScriptValue> ImportSqueeze(OpCall& call) {
   for (size_t i = 0; i < goes.size(); ++i) {
     if (!goes[i] || x->type.shape[i] != 1) shape.push_back(x->type.shape[i]);
   }
-  return MakeReshape(call, std::move(shape), "Squeeze");
+  return MakeReshape(call, std::move(shape), "Squeeze", /*is_view=*/true);
 }
 
 absl::StatusOr<ScriptValue> ImportUnsqueeze(OpCall& call) {
@@ -186,7 +171,7 @@ absl::StatusOr<ScriptValue> ImportUnsqueeze(OpCall& call) {
   ASSIGN_OR_RETURN(const int64_t axis, call.Axis(dim, RankOf(x) + 1));
   Shape shape = x->type.shape;
   shape.insert(shape.begin() + axis, 1);
-  return MakeReshape(call, std::move(shape), "UnSqueeze");
+  return MakeReshape(call, std::move(shape), "UnSqueeze", /*is_view=*/true);
 }
 
 absl::StatusOr<ScriptValue> ImportPermute(OpCall& call) {
@@ -329,29 +314,11 @@ absl::StatusOr<ScriptValue> ImportContiguous(OpCall& call) {
   return ImportCopied(call);
 }
 
-// A constant changes its type; run-time data stays float, and loses its fraction on the way to
-// integers.
+// The tensor itself where it has the type, else a new one.
 absl::StatusOr<ScriptValue> Converted(OpCall& call, int64_t type) {
   ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
-  constexpr DType kTypes[] = {DType::kUint8,   DType::kInt8,    DType::kInt16,   DType::kInt32,
-                              DType::kInt64,   DType::kFloat32, DType::kFloat32, DType::kFloat64,
-                              DType::kInvalid, DType::kInvalid, DType::kInvalid, DType::kBool};
-  if (type == 15) type = 6;  // bfloat16 is computed as float32
-  if (type < 0 || type > 11 || kTypes[type] == DType::kInvalid) {
-    return call.FailMode(absl::StrCat("a conversion to type ", type), "use float32");
-  }
-  const DType to = kTypes[type];
-  if (x->constant.has_value()) {
-    if (to == x->type.dtype) return call.arg(0);
-    const bool wide = to == DType::kFloat64 && x->type.element_count() > 1;
-    return call.Result(call.MakeConstant(CastTensor(*x->constant, wide ? DType::kFloat32 : to)));
-  }
-  if (IsFloat(to)) return call.arg(0);
-  if (to == DType::kBool) {
-    ASSIGN_OR_RETURN(const ValueRef truth, Truth(call, x));
-    return call.Result(AsFloats(call, truth));
-  }
-  return call.Result(AsFloats(call, frontend::CastTo(call, x, to)));
+  ASSIGN_OR_RETURN(const ValueRef y, ConvertedTo(call, x, type));
+  return y == x ? call.arg(0) : call.Result(y);
 }
 
 // to(self, type or tensor, ...), to(self, device, type, ...), and all by their names.
@@ -363,7 +330,7 @@ absl::StatusOr<ScriptValue> ImportTo(OpCall& call) {
   ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
   if (call.IsTensor(1)) {
     ASSIGN_OR_RETURN(const ValueRef other, call.TensorArg(1));
-    return Converted(call, TypeNumber(other->type.dtype));
+    return Converted(call, TorchTypeOf(other));
   }
   // The type by name, as the first argument, or behind the device. Other numbers are layouts.
   for (const int i : {kToType, 1, 2}) {
@@ -373,15 +340,16 @@ absl::StatusOr<ScriptValue> ImportTo(OpCall& call) {
 }
 absl::StatusOr<ScriptValue> ImportTypeAs(OpCall& call) {
   ASSIGN_OR_RETURN(const ValueRef other, call.TensorArg(1));
-  return Converted(call, TypeNumber(other->type.dtype));
+  return Converted(call, TorchTypeOf(other));
 }
 absl::StatusOr<ScriptValue> ImportFloat(OpCall& call) {
-  return Converted(call, call.name() == "double" ? 7 : 6);
+  if (call.name() == "half") return Converted(call, kTorchHalf);
+  return Converted(call, call.name() == "double" ? kTorchDouble : kTorchFloat);
 }
 absl::StatusOr<ScriptValue> ImportCast(OpCall& call) {
   if (call.name() == "_cast_Int" || call.name() == "int") return Converted(call, 3);
-  if (call.name() == "_cast_Long" || call.name() == "long") return Converted(call, 4);
-  return Converted(call, 6);
+  if (call.name() == "_cast_Long" || call.name() == "long") return Converted(call, kTorchLong);
+  return Converted(call, kTorchFloat);
 }
 
 // A constant of one element as a number.
@@ -403,6 +371,7 @@ absl::StatusOr<ScriptValue> ImportShapeTensor(OpCall& call) {
 absl::StatusOr<ScriptValue> ImportCopy(OpCall& call) {
   ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
   ASSIGN_OR_RETURN(ValueRef y, call.TensorOrNumber(1, x));
+  ASSIGN_OR_RETURN(y, ConvertedTo(call, y, TorchTypeOf(x)));
   return call.Result(call.Expanded(y, x->type.shape));
 }
 

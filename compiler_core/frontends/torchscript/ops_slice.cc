@@ -8,7 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/common/selection.h"
+#include "compiler_core/frontends/torchscript/choice.h"
 #include "compiler_core/frontends/torchscript/op_call.h"
+#include "compiler_core/frontends/torchscript/torch_type.h"
 #include "compiler_core/frontends/torchscript/truth.h"
 #include "compiler_core/frontends/torchscript/views.h"
 
@@ -341,7 +343,7 @@ absl::StatusOr<ScriptValue> ImportIndex(OpCall& call) {
     }
     if (tensors.empty()) first = axis;
     ASSIGN_OR_RETURN(tensors.emplace_back(), call.Read(items[axis].tensor));
-    if (tensors.back()->type.dtype == DType::kBool) {
+    if (IsTruth(tensors.back())) {
       return call.FailMode("indexing by a mask: the shape of its result depends on data",
                            "multiply by the mask, or use where");
     }
@@ -374,29 +376,39 @@ absl::StatusOr<ScriptValue> ImportIndex(OpCall& call) {
 }
 
 // x with the value at one position of a dimension; `along`: that dimension and those behind it, as
-// ones. A position that is known is a product with zeros and ones, as other known choices are.
+// ones.
 absl::StatusOr<ValueRef> WrittenAt(OpCall& call, const ValueRef& place, const Shape& along,
                                    const ValueRef& value, const ValueRef& x) {
   std::vector<int64_t> positions(static_cast<size_t>(along[0]));
   if (place->constant.has_value()) {
-    const auto flags = [&] { return call.MakeConstant(Tensor::FromInts(along, positions)); };
-    int64_t& there = positions[static_cast<size_t>(place->constant->int_at(0))];
-    there = 1;
-    ASSIGN_OR_RETURN(const ValueRef written, call.Emit("Mul", {value, flags()}));
-    std::fill(positions.begin(), positions.end(), 1);
-    there = 0;
-    ASSIGN_OR_RETURN(const ValueRef kept, call.Emit("Mul", {x, flags()}));
-    return call.Emit("Add", {kept, written});
+    positions[static_cast<size_t>(place->constant->int_at(0))] = 1;
+    return Chosen(call, call.MakeConstant(Tensor::FromInts(along, positions)), value, x);
   }
   std::iota(positions.begin(), positions.end(), 0);
   ASSIGN_OR_RETURN(const ValueRef index, call.Reshaped(place, {}));
   const ValueRef places =
       call.MakeConstant(CastTensor(Tensor::FromInts(along, positions), place->type.dtype));
   ASSIGN_OR_RETURN(const ValueRef is_there, call.Emit("Equal", {index, places}));
-  return frontend::Selected(call, is_there, value, x);
+  return Chosen(call, is_there, value, x);
 }
 
-// x[index] = value: an index, or a few, along one dimension, the other dimensions whole.
+// x[mask] = value: the mask stands for x's dimensions from `axis` on.
+absl::StatusOr<ValueRef> WrittenWhere(OpCall& call, const ValueRef& mask, size_t axis,
+                                      const ValueRef& value, const ValueRef& x) {
+  const Shape& shape = x->type.shape;
+  const Shape& masked = mask->type.shape;
+  const size_t end = axis + masked.size();
+  if (end > shape.size() || !std::equal(masked.begin(), masked.end(), shape.begin() + axis)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a mask ", TypeToString(mask->type), " of ", TypeToString(x->type)));
+  }
+  Shape along = masked;
+  along.resize(shape.size() - axis, 1);
+  ASSIGN_OR_RETURN(const ValueRef condition, call.Reshaped(mask, std::move(along)));
+  return Chosen(call, condition, value, x);
+}
+
+// x[index] = value: an index, or a few, along one dimension, the other dimensions whole; or a mask.
 absl::StatusOr<ScriptValue> ImportIndexPut(OpCall& call) {
   constexpr absl::string_view kFix = "write it with where, or by slices";
   ASSIGN_OR_RETURN(ValueRef x, call.TensorArg(0));
@@ -413,8 +425,15 @@ absl::StatusOr<ScriptValue> ImportIndexPut(OpCall& call) {
   const int64_t axis = named - items.begin();
   ASSIGN_OR_RETURN(const ValueRef index, call.Read(named->tensor));
   ASSIGN_OR_RETURN(ValueRef value, call.TensorOrNumber(2, x));
+  if (value->constant.has_value()) {
+    ASSIGN_OR_RETURN(value, ConvertedTo(call, value, TorchTypeOf(x)));
+  }
+  if (IsTruth(index) && value->type.element_count() == 1) {
+    ASSIGN_OR_RETURN(value, call.Reshaped(value, {}));
+    return call.Result(WrittenWhere(call, index, static_cast<size_t>(axis), value, x));
+  }
   const int64_t count = index->type.element_count();
-  if (axis >= RankOf(x) || index->type.dtype == DType::kBool || count < 1 || count > kMaxWritten ||
+  if (axis >= RankOf(x) || IsTruth(index) || count < 1 || count > kMaxWritten ||
       value->type.element_count() != 1) {
     return call.FailMode(absl::StrCat("writing ", TypeToString(value->type), " by indices ",
                                       TypeToString(index->type), " into ", TypeToString(x->type),

@@ -10,15 +10,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/frontends/torchscript/torch_type.h"
 #include "compiler_core/ops/quantize.h"
 
 namespace npuc::pt {
 namespace {
-
-struct Quantization : ImportValue::Facts {
-  explicit Quantization(QuantParams p) : params(std::move(p)) {}
-  QuantParams params;
-};
 
 enum class OnQuantized : uint8_t {
   kMoves,        // gives elements of its operand as they are
@@ -157,13 +153,15 @@ absl::StatusOr<const QuantParams*> FirstQuantization(OpCall& call) {
 }  // namespace
 
 const QuantParams* QuantizationOf(const ValueRef& value) {
-  if (value == nullptr || value->facts == nullptr) return nullptr;
-  return &static_cast<const Quantization&>(*value->facts).params;
+  const TorchFacts* const facts = FactsOf(value);
+  return facts != nullptr && facts->quantization.has_value() ? &*facts->quantization : nullptr;
 }
 
 ValueRef WithQuantization(const ValueRef& value, QuantParams params) {
+  auto facts = std::make_shared<TorchFacts>();
+  facts->quantization = std::move(params);
   auto quantized = std::make_shared<ImportValue>(*value);
-  quantized->facts = std::make_shared<Quantization>(std::move(params));
+  quantized->facts = std::move(facts);
   return quantized;
 }
 

@@ -3,9 +3,11 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/common/evaluator.h"
 #include "compiler_core/frontends/common/selection.h"
+#include "compiler_core/frontends/torchscript/torch_type.h"
 #include "compiler_core/ops/op.h"
 
 namespace npuc::pt {
@@ -67,6 +69,7 @@ absl::StatusOr<ValueRef> Truth(OpCall& call, const ValueRef& value) {
   if (value->constant.has_value()) {
     return call.MakeConstant(CastTensor(*value->constant, DType::kBool));
   }
+  if (value->type.dtype == DType::kBool) return value;
   ValueRef from = CastFrom(call, value, [](DType dtype) { return dtype == DType::kBool; });
   if (from != nullptr) return from;
   return frontend::ComputedBinary(call, "NotEqual", value, call.Scalar(0));
@@ -83,7 +86,25 @@ absl::StatusOr<ValueRef> Indices(OpCall& call, const ValueRef& value) {
 
 absl::StatusOr<ValueRef> AsFloats(OpCall& call, absl::StatusOr<ValueRef> value) {
   RETURN_IF_ERROR(value.status());
-  return frontend::CastTo(call, *value, DType::kFloat32);
+  if ((*value)->constant.has_value()) return value;
+  ASSIGN_OR_RETURN(const ValueRef floats, frontend::CastTo(call, *value, DType::kFloat32));
+  return WithTorchType(floats, TorchTypeOf((*value)->type.dtype));
+}
+
+absl::StatusOr<ValueRef> ConvertedTo(OpCall& call, const ValueRef& value, int64_t type) {
+  const DType to = ElementTypeOf(type);
+  if (to == DType::kInvalid) {
+    return call.FailMode(absl::StrCat("a conversion to type ", type), "use float32");
+  }
+  if (TorchTypeOf(value) == type) return value;
+  if (value->constant.has_value()) {
+    const bool is_wide = to == DType::kFloat64 && value->type.element_count() > 1;
+    const DType dtype = is_wide ? DType::kFloat32 : to;
+    return WithTorchType(call.MakeConstant(CastTensor(*value->constant, dtype)), type);
+  }
+  if (IsFloat(to)) return WithTorchType(value, type);
+  if (to != DType::kBool) return AsFloats(call, frontend::CastTo(call, value, to));
+  return AsFloats(call, Truth(call, value));
 }
 
 absl::StatusOr<ValueRef> ComputedAtRunTime(OpCall& call, absl::string_view op, const ValueRef& a,

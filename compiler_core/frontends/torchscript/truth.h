@@ -14,8 +14,14 @@ namespace npuc::pt {
 absl::StatusOr<ValueRef> Truth(OpCall& call, const ValueRef& value);
 // The value as indices, i64: what it was cast from, or a cast of floats that are whole numbers.
 absl::StatusOr<ValueRef> Indices(OpCall& call, const ValueRef& value);
-// Booleans or integers of the IR as the floats that torch's operators compute with.
+// Booleans or integers of the IR as the floats that torch's operators compute with; constants as
+// they are. The result knows its type in torch.
 absl::StatusOr<ValueRef> AsFloats(OpCall& call, absl::StatusOr<ValueRef> value);
+
+// The value as torch's conversion to the type of that number gives it; itself where it has the
+// type. A constant changes its elements, run-time data stay f32 and lose their fraction on the way
+// to integers.
+absl::StatusOr<ValueRef> ConvertedTo(OpCall& call, const ValueRef& value, int64_t type);
 
 // Operators of constants that have a form at run time: comparisons, roundings, divisions that drop
 // fractions. b may be null. Null where there is none.

@@ -62,7 +62,7 @@ absl::StatusOr<ScriptValue> MakeView(OpCall& call, ViewFunction view, WriteFunct
 }
 
 absl::StatusOr<ScriptValue> MakeReshape(OpCall& call, Shape shape, absl::string_view row,
-                                        AttrMap facts) {
+                                        bool is_view, AttrMap facts) {
   ASSIGN_OR_RETURN(const ValueRef base, call.TensorArg(0));
   AttrMap attrs = std::move(facts);
   attrs["shape"] = shape;
@@ -76,9 +76,17 @@ absl::StatusOr<ScriptValue> MakeReshape(OpCall& call, Shape shape, absl::string_
   const auto write = [before](OpCall& c, const ValueRef&, const ValueRef& updated) {
     return c.Reshaped(updated, before);
   };
-  if (call.arg(0).tensor->is_contiguous) return MakeView(call, view, write, true);
-  ASSIGN_OR_RETURN(ValueRef value, view(call, base));
-  ScriptValue result = call.Result(std::move(value));
+  const TensorCell* const cell = call.arg(0).tensor;
+  if (is_view || cell->is_contiguous) return MakeView(call, view, write, true);
+  const auto first_view = [view, base](OpCall& c,
+                                       const ValueRef& from) -> absl::StatusOr<ValueRef> {
+    if (from == base) return view(c, from);
+    return c.FailMode(
+        "it reads a tensor that may or may not share its memory with another, which has changed",
+        "write x = x.clone() before the change, or use the form that is not in place");
+  };
+  ASSIGN_OR_RETURN(ScriptValue result, MakeView(call, first_view, nullptr, true));
+  result.tensor->is_contiguous = true;
   result.tensor->may_share = true;
   return result;
 }

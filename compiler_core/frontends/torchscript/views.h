@@ -19,10 +19,11 @@ using WriteFunction =
 absl::StatusOr<ScriptValue> MakeView(OpCall& call, ViewFunction view, WriteFunction write,
                                      bool is_contiguous);
 
-// The argument under another shape: a view where torch makes one for certain, else a tensor that
-// may share (reshape of what is not contiguous).
+// The argument under another shape: a view where torch makes one for certain (`is_view`, or of what
+// is contiguous), else a tensor that may share: it must not be written to, nor read once the
+// argument has changed.
 absl::StatusOr<ScriptValue> MakeReshape(OpCall& call, Shape shape, absl::string_view row,
-                                        AttrMap facts = {});
+                                        bool is_view, AttrMap facts = {});
 absl::StatusOr<ScriptValue> MakePermute(OpCall& call, std::vector<int64_t> perm);
 // Elements begin, begin + step ... of one axis, `size` of them; the axis goes where `drop`.
 absl::StatusOr<ScriptValue> MakeSlice(OpCall& call, int64_t axis, int64_t begin, int64_t size,
