@@ -78,9 +78,10 @@ const std::vector<Case>& Cases() {
         "c.yaml: OUTPUT_FILE is missing: the name of the output; add a line like OUTPUT_FILE: "
         "model.h [NPUC1005]",
         "c.yaml: INPUT_OPS is missing: every model input with its shape at inference time; add a "
-        "line like INPUT_OPS: {input: [1, 64]} [NPUC1005]",
+        "line like INPUT_OPS: {input: [1, 64]}, or let npuc init MODEL write it [NPUC1005]",
         "c.yaml: OUTPUT_OPS is missing: every output, state outputs before the prediction outputs; "
-        "NAME:K is output K; add a line like OUTPUT_OPS: [result] [NPUC1005]"}},
+        "NAME:K is output K; add a line like OUTPUT_OPS: [result], or let npuc init MODEL write "
+        "it [NPUC1005]"}},
       {"UnclosedList",
        absl::StrCat(kGood, "FP16_OUT_OPS: [a, b\n"),
        {"c.yaml:7:1: not well-formed YAML: end of sequence flow not found; correct the syntax at "

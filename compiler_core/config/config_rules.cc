@@ -26,10 +26,11 @@ void CheckMissing(const ConfigSettings& all, ConfigReporter& reporter) {
       continue;
     }
     const bool is_counted = key.name == "INPUT_OPS" && all.CountsPorts();
-    reporter.Add(DiagnosticKind::kConfigMissingKey, {},
-                 absl::StrCat(key.name, " is missing: ", key.meaning),
-                 absl::StrCat("add a line like ", key.name, ": ",
-                              is_counted ? "{0: [1, 64]}" : key.example));
+    const bool is_known_to_model = key.name == "INPUT_OPS" || key.name == "OUTPUT_OPS";
+    reporter.Add(
+        DiagnosticKind::kConfigMissingKey, {}, absl::StrCat(key.name, " is missing: ", key.meaning),
+        absl::StrCat("add a line like ", key.name, ": ", is_counted ? "{0: [1, 64]}" : key.example,
+                     is_known_to_model ? ", or let npuc init MODEL write it" : ""));
   }
   if (all.core != nullptr && all.core->npu_units.size() > 1 && all.present.count("NPU_UNIT") == 0) {
     reporter.Add(DiagnosticKind::kConfigMissingKey, {},

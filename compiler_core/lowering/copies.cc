@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "compiler_core/base/rounding.h"
 #include "compiler_core/ir/cmd/access.h"
 
 namespace npuc {
@@ -17,17 +18,26 @@ namespace {
 // Uses, commands and points of time that are looked at, in all.
 constexpr int64_t kMaxSteps = 20'000'000;
 
-// Bytes [begin, end) of a buffer that a command reads or writes.
+// Bytes [begin, end) of a buffer that a command reads or writes: of them `rows` equal stretches,
+// `stride` bytes from begin to begin.
 struct Use {
   int32_t command = 0;
   int64_t begin = 0;
   int64_t end = 0;
   bool writes = false;
+  int64_t rows = 1;
+  int64_t stride = 0;
 };
 using Uses = std::vector<Use>;  // in the order of commands
 
 bool Overlaps(const Use& use, int64_t begin, int64_t end) {
-  return use.begin < end && begin < use.end;
+  if (use.begin >= end || begin >= use.end) return false;
+  if (use.rows == 1) return true;
+  const int64_t row_bytes = use.end - use.begin - (use.rows - 1) * use.stride;
+  if (use.stride <= row_bytes) return true;
+  // The first row that ends behind `begin`; there is one.
+  const int64_t row = std::max<int64_t>(0, DivideUp(begin + 1 - use.begin - row_bytes, use.stride));
+  return use.begin + row * use.stride < end;
 }
 
 // Commands [first, last] that together copy `bytes` contiguous bytes.
@@ -58,6 +68,12 @@ bool IsElementWise(const VectorCommand& v) {
          v.kind == VectorCommand::Kind::kTensorTensor;
 }
 
+// True where an element of the function takes no longer than one of a copy.
+bool IsAsFastAsACopy(const VectorCommand& v) {
+  return v.kind == VectorCommand::Kind::kActivation ? v.activation == Activation::kRelu
+                                                    : v.arithmetic <= Arithmetic::kMul;
+}
+
 // The bytes of d that an element-wise command writes, where all its operands are contiguous; else
 // 0.
 int64_t ContiguousBytes(const Command& command) {
@@ -83,6 +99,22 @@ void ForEachOperand(Command& command, const Visit& visit) {
   }
 }
 
+// The bytes that command i reads or writes by `access` in a buffer of so many bytes.
+Use UseOf(const Command& command, int32_t i, const Access& access, int64_t buffer_bytes) {
+  Use use{i, access.operand.offset_bytes, buffer_bytes, access.writes};
+  if (access.size_bytes == Access::kUnknown) return use;
+  use.end = use.begin + access.size_bytes;
+  const auto* v = std::get_if<VectorCommand>(&command.body);
+  if (v == nullptr || access.role != OperandRole::kD ||
+      (v->kind != VectorCommand::Kind::kCopy && !IsElementWise(*v))) {
+    return use;
+  }
+  const bool by_outer = v->extents[0] > 1;
+  use.rows = by_outer ? v->extents[0] : v->extents[1];
+  use.stride = kHalfBytes * (by_outer ? v->d_outer_stride : v->d_middle_stride);
+  return use;
+}
+
 class CopyDropper {
  public:
   explicit CopyDropper(Program& program)
@@ -96,10 +128,8 @@ class CopyDropper {
         const int32_t id = access.operand.buffer.value();
         const Buffer& buffer = program.buffers[id];
         if (!IsTracked(buffer.slot)) continue;
-        const int64_t begin = access.operand.offset_bytes;
-        const int64_t end =
-            access.size_bytes == Access::kUnknown ? buffer.size_bytes : begin + access.size_bytes;
-        uses_[id].push_back({static_cast<int32_t>(i), begin, end, access.writes});
+        uses_[id].push_back(
+            UseOf(program.commands[i], static_cast<int32_t>(i), access, buffer.size_bytes));
       }
     }
     for (size_t i = 0; i < uses_.size(); ++i) Count(static_cast<int32_t>(i), 1);
@@ -118,7 +148,10 @@ class CopyDropper {
     }
     const int32_t count = static_cast<int32_t>(program_.commands.size());
     for (int32_t i = 0; i < count && steps_ <= kMaxSteps; ++i) {
-      if (Waits(i)) ComputeInCopies(i);
+      ComputeInCopies(i);
+    }
+    for (int32_t i = 0; i < count && steps_ <= kMaxSteps; ++i) {
+      if (!removed_[i] && Waits(i)) ComputeInParts(i);
     }
     Compact();
   }
@@ -253,8 +286,7 @@ class CopyDropper {
     for (const Access& access : AccessesOf(program_.commands[i])) {
       const int32_t id = access.operand.buffer.value();
       if (!IsTracked(program_.buffers[id].slot)) continue;
-      const int64_t begin = access.operand.offset_bytes;
-      const Use use{i, begin, begin + access.size_bytes, access.writes};
+      const Use use = UseOf(program_.commands[i], i, access, SizeOf(id));
       Uses& uses = uses_[id];
       uses.insert(
           std::upper_bound(uses.begin(), uses.end(), use,
@@ -377,16 +409,12 @@ class CopyDropper {
     return true;
   }
 
-  // An element-wise result that is only copied, row by row to rows of another length: command i,
-  // the first that copies it, and those behind it in its step compute it in the copies' place.
+  // An element-wise result that is only copied, row by row to rows of another length: the copies,
+  // of which command i is the first, compute it in their place.
   bool ComputeInCopies(int32_t i) {
-    const auto* copy = std::get_if<VectorCommand>(&program_.commands[i].body);
-    if (removed_[i] || copy == nullptr || copy->kind != VectorCommand::Kind::kCopy ||
-        SlotOf(copy->a) != Slot::kData) {
-      return false;
-    }
+    const VectorCommand* copy = CopyAt(i);
+    if (copy == nullptr || SlotOf(copy->a) != Slot::kData) return false;
     const int32_t from = copy->a.buffer.value();
-    const int32_t to = copy->d.buffer.value();
     const Uses& uses = uses_[from];
     if (!Spend(static_cast<int64_t>(uses.size()))) return false;
     const auto write =
@@ -394,46 +422,91 @@ class CopyDropper {
     if (write == uses.rend() || write->command >= i) return false;
     const std::optional<Producer> producer = ProducerOf(from, StepBegin(write->command));
     if (!producer.has_value() || producer->last != write->command) return false;
-    // Behind the producer only these copies, of one step, use the buffer.
-    const int32_t end = StepEnd(i) + 1;
-    int64_t elements = 0;
-    for (int32_t at = i; at < end; ++at) {
-      const auto* v = std::get_if<VectorCommand>(&program_.commands[at].body);
-      if (removed_[at] || v == nullptr || v->kind != VectorCommand::Kind::kCopy ||
-          v->a.buffer.value() != from || v->d.buffer.value() != to) {
-        return false;
-      }
-      elements += int64_t{1} * v->extents[0] * v->extents[1] * v->extents[2];
-    }
-    if (kHalfBytes * elements > SizeOf(from)) return false;
+    // Behind the producer only copies use the buffer.
     const bool in_place = IsIn(producer->a, from) || IsIn(producer->b, from);
+    std::vector<int32_t> copies;
+    int64_t elements = 0;
     for (const Use& use : uses) {
-      const bool is_producer = use.command >= producer->first && use.command <= producer->last;
-      const bool is_copy = use.command >= i && use.command < end;
-      if (is_producer || is_copy) continue;
-      if (!in_place || use.command > producer->last) return false;
+      if (use.command >= producer->first && use.command <= producer->last) continue;
+      if (use.command < producer->first) {
+        if (!in_place) return false;
+        continue;
+      }
+      const VectorCommand* v = CopyAt(use.command);
+      if (v == nullptr || IsIn(v->d, from)) return false;
+      elements += int64_t{1} * v->extents[0] * v->extents[1] * v->extents[2];
+      copies.push_back(use.command);
     }
+    // A slow function is not computed more often than before.
+    const auto& function = std::get<VectorCommand>(program_.commands[producer->first].body);
+    const bool is_more = kHalfBytes * elements > SizeOf(from);
+    if (copies.front() != i || (is_more && !IsAsFastAsACopy(function))) return false;
     int longer = 0;  // sources that would live on; one alone is known to fit beside the others
     for (const Operand& source : {producer->a, producer->b}) {
       if (!source.present() || !IsTracked(SlotOf(source))) continue;
-      if (!CanReadLater(*producer, source, from, to, end - 1)) return false;
-      longer += uses_[source.buffer.value()].back().command < end - 1 ? 1 : 0;
+      if (!CanReadLater(*producer, source, from, copies)) return false;
+      longer += uses_[source.buffer.value()].back().command < copies.back() ? 1 : 0;
     }
     if (longer > 1) return false;
-    MoveIntoCopies(*producer, i, end);
+    MoveIntoCopies(*producer, copies);
     return true;
+  }
+
+  // A function of what copies alone gathered, from command i on: the copies compute it at once.
+  bool ComputeInParts(int32_t i) {
+    const auto* v = std::get_if<VectorCommand>(&program_.commands[i].body);
+    if (v == nullptr || !IsElementWise(*v) || !v->a.present() || v->b.present() ||
+        SlotOf(v->a) != Slot::kData || SlotOf(v->d) != Slot::kData) {
+      return false;
+    }
+    const int32_t from = v->a.buffer.value();
+    const int32_t to = v->d.buffer.value();
+    const std::optional<Producer> function = ProducerOf(to, i);
+    if (!function.has_value() || from == to || v->a.offset_bytes != 0 ||
+        SizeOf(from) != SizeOf(to) ||
+        !Spend(static_cast<int64_t>(uses_[from].size() + uses_[to].size()))) {
+      return false;
+    }
+    std::vector<int32_t> copies;
+    int64_t elements = 0;
+    for (const Use& use : uses_[from]) {
+      if (!use.writes && use.command >= i && use.command <= function->last) continue;
+      const VectorCommand* copy = CopyAt(use.command);
+      if (!use.writes || use.command > i || copy == nullptr || IsIn(copy->a, to)) return false;
+      elements += int64_t{1} * copy->extents[0] * copy->extents[1] * copy->extents[2];
+      copies.push_back(use.command);
+    }
+    if (copies.empty() || kHalfBytes * elements != SizeOf(from)) return false;
+    for (const Use& use : uses_[to]) {
+      if (use.command >= copies.front() && use.command < i) return false;
+    }
+    if (!CanAfford(from, to, copies.front(), function->last)) return false;
+    MoveInto(copies, *function, {from, to}, [&](const VectorCommand& copy, VectorCommand& made) {
+      made.a = copy.a;
+      made.d = {BufferId(to), copy.d.offset_bytes};
+    });
+    return true;
+  }
+
+  // Command i where it is a copy, else nullptr.
+  const VectorCommand* CopyAt(int32_t i) const {
+    const auto* v = std::get_if<VectorCommand>(&program_.commands[i].body);
+    return !removed_[i] && v != nullptr && v->kind == VectorCommand::Kind::kCopy ? v : nullptr;
   }
 
   static bool IsIn(Operand operand, int32_t buffer) {
     return operand.present() && operand.buffer.value() == buffer;
   }
 
-  // True where what the producer reads from `source` is still there for commands up to `last`,
-  // which write buffer `to`, and may stay there.
-  bool CanReadLater(const Producer& producer, Operand source, int32_t from, int32_t to,
-                    int32_t last) {
+  // True where what the producer reads from `source` is still there for the copies of its result
+  // `from`, and may stay there.
+  bool CanReadLater(const Producer& producer, Operand source, int32_t from,
+                    const std::vector<int32_t>& copies) {
     const int32_t id = source.buffer.value();
-    if (id == to) return false;
+    const int32_t last = copies.back();
+    for (const int32_t i : copies) {
+      if (IsIn(CopyAt(i)->d, id)) return false;
+    }
     if (id == from) return source.offset_bytes == 0;
     const int64_t begin = source.offset_bytes;
     if (!Spend(static_cast<int64_t>(uses_[id].size()))) return false;
@@ -447,34 +520,45 @@ class CopyDropper {
     return CanAfford(from, id, producer.first, last);
   }
 
-  void MoveIntoCopies(const Producer& producer, int32_t first, int32_t end) {
-    const VectorCommand function = std::get<VectorCommand>(program_.commands[producer.first].body);
-    std::vector<int32_t> ids = {function.d.buffer.value()};
+  void MoveIntoCopies(const Producer& producer, const std::vector<int32_t>& copies) {
+    std::vector<int32_t> ids = {
+        std::get<VectorCommand>(program_.commands[producer.first].body).d.buffer.value()};
     for (const Operand& source : {producer.a, producer.b}) {
       if (source.present() && IsTracked(SlotOf(source))) ids.push_back(source.buffer.value());
     }
     std::sort(ids.begin(), ids.end());
     ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+    MoveInto(copies, producer, ids, [&](const VectorCommand& copy, VectorCommand& made) {
+      if (made.a.present()) made.a = producer.a.Plus(copy.a.offset_bytes);
+      if (made.b.present()) made.b = producer.b.Plus(copy.a.offset_bytes);
+      made.d = copy.d;
+    });
+  }
+
+  // Replaces the copies by `function` and removes its own commands; set(copy, made) sets the
+  // operands of what replaces a copy. ids: the buffers whose uses change.
+  template <typename Set>
+  void MoveInto(const std::vector<int32_t>& copies, const Producer& function,
+                const std::vector<int32_t>& ids, const Set& set) {
+    const Command computes = program_.commands[function.first];
     for (const int32_t id : ids) Count(id, -1);
-    for (int32_t i = producer.first; i <= producer.last; ++i) {
+    for (int32_t i = function.first; i <= function.last; ++i) {
       RemoveUses(i);
       removed_[i] = true;
     }
-    for (int32_t i = first; i < end; ++i) {
+    for (const int32_t i : copies) {
       RemoveUses(i);
       Command& command = program_.commands[i];
-      command.node = program_.commands[producer.first].node;
-      auto& v = std::get<VectorCommand>(command.body);
-      const VectorCommand copy = v;
-      v = function;
-      v.extents = copy.extents;
-      v.a_middle_stride = copy.a_middle_stride;
-      v.a_outer_stride = copy.a_outer_stride;
-      v.d_middle_stride = copy.d_middle_stride;
-      v.d_outer_stride = copy.d_outer_stride;
-      if (v.a.present()) v.a = producer.a.Plus(copy.a.offset_bytes);
-      if (v.b.present()) v.b = producer.b.Plus(copy.a.offset_bytes);
-      v.d = copy.d;
+      command.node = computes.node;
+      auto& made = std::get<VectorCommand>(command.body);
+      const VectorCommand copy = made;
+      made = std::get<VectorCommand>(computes.body);
+      made.extents = copy.extents;
+      made.a_middle_stride = copy.a_middle_stride;
+      made.a_outer_stride = copy.a_outer_stride;
+      made.d_middle_stride = copy.d_middle_stride;
+      made.d_outer_stride = copy.d_outer_stride;
+      set(copy, made);
       AddUses(i);
     }
     for (const int32_t id : ids) Count(id, 1);

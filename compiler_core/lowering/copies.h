@@ -8,6 +8,8 @@ namespace npuc {
 // Leaves out copies of a program whose buffers are not placed yet:
 // - of a whole buffer into a part of another, or into an output: what computes the buffer writes to
 //   that place at once (concatenations, padded images, states);
+// - of an element-wise result, row by row to rows of other lengths: the copies compute it;
+// - into a buffer of which only a function is computed: the copies compute it (parts of a product);
 // - into a buffer that nothing else writes: its readers read the original (slices, splits).
 // What only waits to be copied to an output is copied as soon as it is complete, where that lowers
 // the most bytes alive at once, which never grow. Every value stays the same. No command reads

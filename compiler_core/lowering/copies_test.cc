@@ -33,6 +33,11 @@ class Maker {
   void Relu(BufferId a, int64_t a_at, BufferId d, int64_t d_at, int64_t n) {
     Push(VectorCommand::Kind::kActivation, a, a_at, d, d_at, n, "relu");
   }
+  void Activate(Activation activation, BufferId a, int64_t a_at, BufferId d, int64_t d_at,
+                int64_t n) {
+    Relu(a, a_at, d, d_at, n);
+    std::get<VectorCommand>(program_.commands.back().body).activation = activation;
+  }
   void FullyConnected(BufferId a, BufferId d, uint16_t n) {
     FullyConnectedCommand fc;
     fc.a = {a, 0};
@@ -129,6 +134,24 @@ TEST(DropCopies, ReadersOfASliceReadTheOriginal) {
   EXPECT_EQ(m.Dropped(), (Lines{"relu b0+4 b2+0"}));
 }
 
+// Rows that are written around a place leave it alone; one that reaches into it does not.
+TEST(DropCopies, ResultsAreWrittenBetweenFilledRows) {
+  for (const uint16_t row : {2, 3}) {
+    Maker m;
+    const BufferId x = m.Input(8);
+    const BufferId a = m.Data(4);
+    const BufferId wide = m.Data(10);
+    const BufferId y = m.Output(10);
+    m.Relu(x, 0, a, 0, 4);
+    m.CopyRows(x, wide, 0, 2, row, 6);
+    m.Copy(a, 0, wide, 2, 4);
+    m.Relu(wide, 0, y, 0, 10);
+    Lines want = {"relu b0+0 b2+2", "copy b0+0 b2+0", "relu b2+0 b3+0"};
+    if (row > 2) want = {"copy b0+0 b2+0", "relu b0+0 b2+2", "relu b2+0 b3+0"};
+    EXPECT_EQ(m.Dropped(), want) << row;
+  }
+}
+
 TEST(DropCopies, AnOriginalThatIsOverwrittenIsCopied) {
   Maker m;
   const BufferId x = m.Input(4);
@@ -222,6 +245,55 @@ TEST(DropCopies, WhatIsCopiedToLongerRowsIsComputedThere) {
               "copy b2+0 b3+2", "relu b2+0 b4+0", "relu b3+0 b4+0"};
     }
     EXPECT_EQ(m.Dropped(), want);
+  }
+}
+
+// Two copies, one behind what reads the first: both compute the function, a slow one only where
+// they read nothing twice.
+TEST(DropCopies, WhatIsCopiedInPartsIsComputedByEachCopy) {
+  for (const auto& [rows, activation, is_computed] : {std::tuple{2, Activation::kRelu, true},
+                                                      {3, Activation::kRelu, true},
+                                                      {2, Activation::kTanh, true},
+                                                      {3, Activation::kTanh, false}}) {
+    Maker m;
+    const BufferId x = m.Input(8);
+    const BufferId a = m.Data(8);
+    const BufferId first = m.Data(12);
+    const BufferId second = m.Data(18);
+    const BufferId y = m.Output(18);
+    m.Activate(activation, x, 0, a, 0, 8);
+    m.Relu(x, 0, first, 0, 2);
+    m.CopyRows(a, first, 2, 2, 2, 6);
+    m.Relu(first, 0, y, 0, 12);
+    m.Relu(x, 0, second, 0, 2);
+    m.CopyRows(a, second, 2, rows, 2, 6);
+    m.Relu(second, 0, y, 0, 18);
+    EXPECT_EQ(m.Dropped().size(), is_computed ? 6u : 7u) << rows << is_computed;
+  }
+}
+
+// Two parts are copied side by side, and a function of both is computed: by the copies, if nothing
+// else reads them and its place is free.
+TEST(DropCopies, AFunctionOfCopiedPartsIsComputedByTheCopies) {
+  enum class Case { kFree, kReadTwice, kPlaceInUse };
+  for (const Case c : {Case::kFree, Case::kReadTwice, Case::kPlaceInUse}) {
+    Maker m;
+    const BufferId x = m.Input(8);
+    const BufferId parts = m.Data(8);
+    const BufferId both = m.Data(8);
+    const BufferId d = m.Data(8);
+    const BufferId y = m.Output(8);
+    if (c == Case::kPlaceInUse) m.Relu(x, 0, d, 0, 8);
+    m.FullyConnected(x, parts, 8);
+    m.CopyRows(parts, both, 0, 2, 2, 4);
+    m.CopyRows(parts, both, 2, 2, 2, 4);
+    if (c == Case::kPlaceInUse) m.Relu(d, 0, y, 0, 8);
+    m.Relu(both, 0, d, 0, 8);
+    if (c == Case::kReadTwice) m.Relu(both, 0, y, 0, 8);
+    m.FullyConnected(d, parts, 8);
+    m.Relu(parts, 0, y, 0, 8);
+    const size_t written = c == Case::kFree ? 6 : c == Case::kReadTwice ? 7 : 8;
+    EXPECT_EQ(m.Commands(), c == Case::kFree ? written - 1 : written) << static_cast<int>(c);
   }
 }
 

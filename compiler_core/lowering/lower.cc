@@ -67,6 +67,7 @@ class Lowerer : public LowerContext {
            .fix = "reduce broadcasting over leading dimensions or unrolled steps"});
       return diagnostics_.ToStatus();
     }
+    weights_.PlaceRepeated();
     model_.weights = weights_.TakeRecords();
     return std::move(model_);
   }
@@ -94,6 +95,10 @@ class Lowerer : public LowerContext {
 
   absl::StatusOr<Operand> Constant(absl::Span<const float> values) override {
     return weights_.Constant(values, node_->source.name);
+  }
+
+  Operand Repeated(float value, int64_t count) override {
+    return weights_.Repeated(value, count, node_->source.name);
   }
 
   void Step() override { waits_ = true; }

@@ -316,18 +316,24 @@ void WeightStore::WarnUnderflow(int64_t underflows, size_t count, const std::str
        .fix = "scale the weights up and what follows down, or set them to 0"});
 }
 
-Operand WeightStore::Constant(absl::Span<const float> values, const std::string& node) {
+std::vector<uint16_t> WeightStore::HalvesOf(absl::Span<const float> values, int64_t times,
+                                            const std::string& node) {
   const std::optional<float> beyond = BeyondRange(values, kHalfExponentBits);
   WarnOutOfRange(beyond, node, kHalfExponentBits);
-  WarnUnderflow(UnderflowsOf(values, kHalfExponentBits), values.size(), node, kHalfExponentBits);
+  WarnUnderflow(times * UnderflowsOf(values, kHalfExponentBits),
+                static_cast<size_t>(times) * values.size(), node, kHalfExponentBits);
   std::vector<float> clamped;
   if (beyond.has_value()) {
     clamped.assign(values.begin(), values.end());
     ClampAll(absl::MakeSpan(clamped), kHalfExponentBits);
     values = clamped;
   }
+  return FloatsToHalves(values);
+}
+
+Operand WeightStore::Constant(absl::Span<const float> values, const std::string& node) {
   static_assert(std::endian::native == std::endian::little, "halves are stored as they are");
-  const std::vector<uint16_t> halves = FloatsToHalves(values);
+  const std::vector<uint16_t> halves = HalvesOf(values, /*times=*/1, node);
   const auto [it, inserted] = constants_.try_emplace(
       std::string(reinterpret_cast<const char*>(halves.data()), 2 * halves.size()));
   if (inserted) {
@@ -335,6 +341,31 @@ Operand WeightStore::Constant(absl::Span<const float> values, const std::string&
     it->second = Place(absl::MakeConstSpan(data, it->first.size()), node);
   }
   return it->second;
+}
+
+Operand WeightStore::Repeated(float value, int64_t count, const std::string& node) {
+  const uint16_t half = HalvesOf(absl::MakeConstSpan(&value, 1), count, node).front();
+  const auto [it, inserted] = repeated_.try_emplace(half);
+  if (inserted) it->second = Place({}, node).buffer;
+  int64_t& size_bytes = program_->buffers[it->second.value()].size_bytes;
+  size_bytes = std::max(size_bytes, count * kHalfBytes);
+  return {it->second, 0};
+}
+
+void WeightStore::PlaceRepeated() {
+  for (const auto& [half, id] : repeated_) {
+    Buffer& buffer = program_->buffers[id.value()];
+    const std::vector<uint16_t> halves(static_cast<size_t>(buffer.size_bytes / kHalfBytes), half);
+    const std::string bytes(reinterpret_cast<const char*>(halves.data()), 2 * halves.size());
+    // A constant that begins so has the values already.
+    const auto same = constants_.lower_bound(bytes);
+    if (same != constants_.end() && same->first.starts_with(bytes)) {
+      buffer.offset_bytes = program_->buffers[same->second.buffer.value()].offset_bytes;
+      continue;
+    }
+    buffer.offset_bytes = static_cast<int64_t>(program_->weights.size());
+    program_->weights.insert(program_->weights.end(), bytes.begin(), bytes.end());
+  }
 }
 
 WeightStore::CodedWeight WeightStore::Code(const Graph& graph, ValueId value, ValueId bias,

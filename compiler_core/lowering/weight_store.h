@@ -27,6 +27,12 @@ class WeightStore {
   // 0, with a warning that names `node`.
   Operand Constant(absl::Span<const float> values, const std::string& node);
 
+  // `value`, `count` times, as a constant. All users of one value share a buffer that is as long as
+  // the longest of them needs; PlaceRepeated() places it, behind all else.
+  Operand Repeated(float value, int64_t count, const std::string& node);
+  // To be called once, when nothing else is placed any more.
+  void PlaceRepeated();
+
   // A [k,n] part of a weight, ready for one fully connected command.
   struct Part {
     int64_t k_first = 0, k = 0;
@@ -109,6 +115,9 @@ class WeightStore {
   // The record of a weight, new or, where other columns of it were used before, the old one.
   WeightRecord& RecordOf(const Graph& graph, ValueId value, const std::string& user,
                          const CodedWeight& coded);
+  // Numbers as they are stored, each so many times, with warnings that name `node`.
+  std::vector<uint16_t> HalvesOf(absl::Span<const float> values, int64_t times,
+                                 const std::string& node);
   // exponent_bits: of the floats that the constant is stored in.
   void WarnOutOfRange(std::optional<float> beyond, const std::string& node, int exponent_bits);
   // Once a node.
@@ -123,6 +132,7 @@ class WeightStore {
   const CoreLimits* limits_;
   Diagnostics* diagnostics_;
   std::map<std::string, Operand> constants_;  // by bytes
+  std::map<uint16_t, BufferId> repeated_;     // by value, as fp16
   std::set<std::string> underflow_warned_;    // nodes
   std::map<std::pair<ValueId, bool>, std::vector<Part>> matrices_;
   // By weight, bias, taps, first column and columns.

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <unordered_set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -236,6 +237,12 @@ class Net {
   std::vector<std::vector<size_t>> touching_;  // by buffer: the layers, ascending
 };
 
+// Bytes that are alive behind an order's last layer, and the most of them on the way.
+struct Cost {
+  int64_t alive = 0;
+  int64_t peak = 0;
+};
+
 // A set of layers that are done, and what the order that led there costs.
 struct State {
   std::vector<bool> done;
@@ -245,8 +252,7 @@ struct State {
   std::vector<size_t> ready;  // ascending
   int64_t last_step = -1;     // of Search::steps_
   int64_t count = 0;          // layers done
-  int64_t alive = 0;
-  int64_t peak = 0;
+  Cost cost;
 };
 
 class Search {
@@ -257,7 +263,7 @@ class Search {
     for (size_t i = 0; i < net.layers().size(); ++i) {
       if (net.IsReady(i, start_.done)) start_.ready.push_back(i);
     }
-    start_.alive = start_.peak = net.AliveAtStart();
+    start_.cost.alive = start_.cost.peak = net.AliveAtStart();
   }
 
   State InGivenOrder() {
@@ -271,10 +277,10 @@ class Search {
   std::optional<State> BestFirst(int64_t max_nodes) {
     // By peak; the fullest set first, then the one found first.
     std::map<std::tuple<int64_t, int64_t, int64_t>, State> open;
-    std::set<std::vector<bool>> seen;
+    std::unordered_set<std::vector<bool>> seen;
     const auto add = [&](State state) {
       DoWhatFrees(state);
-      open.emplace(std::tuple(state.peak, -state.count, nodes_++), std::move(state));
+      open.emplace(std::tuple(state.cost.peak, -state.count, nodes_++), std::move(state));
     };
     add(start_);
     while (!open.empty() && nodes_ < max_nodes) {
@@ -294,20 +300,25 @@ class Search {
   State Beam() {
     std::vector<State> beam = {start_};
     while (!IsWhole(beam.front())) {
-      std::map<std::tuple<int64_t, int64_t, int64_t>, State> next;
-      std::set<std::vector<bool>> seen;
+      std::vector<Candidate> candidates;
       for (const State& state : beam) {
         for (const size_t layer : state.ready) {
-          State one = state;
-          Do(layer, one);
-          next.emplace(std::tuple(one.peak, one.alive, nodes_++), std::move(one));
+          candidates.push_back({CostOf(layer, state), nodes_++, &state, layer});
         }
       }
-      beam.clear();
-      for (auto& [key, state] : next) {
-        if (beam.size() == kBeamWidth) break;
-        if (seen.insert(state.done).second) beam.push_back(std::move(state));
+      std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
+        return std::tie(a.cost.peak, a.cost.alive, a.node) <
+               std::tie(b.cost.peak, b.cost.alive, b.node);
+      });
+      std::vector<State> next;
+      std::unordered_set<std::vector<bool>> seen;
+      for (const Candidate& one : candidates) {
+        if (next.size() == kBeamWidth) break;
+        State state = *one.from;
+        Do(one.layer, state);
+        if (seen.insert(state.done).second) next.push_back(std::move(state));
       }
+      beam = std::move(next);
     }
     return std::move(beam.front());
   }
@@ -329,14 +340,37 @@ class Search {
     size_t layer = 0;
   };
 
+  // A layer that the beam may do next.
+  struct Candidate {
+    Cost cost;
+    int64_t node = 0;
+    const State* from = nullptr;
+    size_t layer = 0;
+  };
+
   bool IsWhole(const State& state) const {
     return static_cast<size_t>(state.count) == net_.layers().size();
   }
 
+  void Add(size_t layer, std::vector<uint32_t>& touched, Cost& cost) const {
+    cost.alive += net_.Growth(layer, touched);
+    cost.peak = std::max(cost.peak, cost.alive);
+    for (const int32_t buffer : net_.layers()[layer].buffers) ++touched[buffer];
+  }
+
+  // Tells the cost of Do(layer, state), which itself takes many times as long.
+  Cost CostOf(size_t layer, const State& state) const {
+    std::vector<uint32_t> touched = state.touched;
+    Cost cost = state.cost;
+    for (const size_t other : net_.layers()[layer].brings) {
+      if (!state.done[other]) Add(other, touched, cost);
+    }
+    Add(layer, touched, cost);
+    return cost;
+  }
+
   void DoAlone(size_t layer, State& state) {
-    state.alive += net_.Growth(layer, state.touched);
-    state.peak = std::max(state.peak, state.alive);
-    for (const int32_t buffer : net_.layers()[layer].buffers) ++state.touched[buffer];
+    Add(layer, state.touched, state.cost);
     state.done[layer] = true;
     ++state.count;
     steps_.push_back({state.last_step, layer});
@@ -389,16 +423,16 @@ CommandOrder OrderForMemory(const CommandView& view, const OrderRules& rules, in
   net.DelayWhatFreesNothing();
   Search search(net);
   State best = search.InGivenOrder();
-  result.given_peak_bytes = best.peak;
-  result.is_optimal = best.peak == bound;
+  result.given_peak_bytes = best.cost.peak;
+  result.is_optimal = best.cost.peak == bound;
   if (!result.is_optimal) {
     std::optional<State> found = search.BestFirst(max_nodes);
     result.is_optimal = found.has_value();
     if (!found.has_value()) found = search.Beam();
-    if (found->peak < best.peak) best = *std::move(found);
+    if (found->cost.peak < best.cost.peak) best = *std::move(found);
     result.nodes = search.nodes();
   }
-  result.peak_bytes = best.peak;
+  result.peak_bytes = best.cost.peak;
   for (const size_t layer : search.OrderOf(best)) {
     const OrderedLayer& commands = net.layers()[layer];
     for (size_t i = commands.first; i < commands.end; ++i) result.commands.push_back(i);

@@ -114,16 +114,8 @@ class StripeSearch {
     return result;
   }
 
-  CommandLoad LoadOf(const integer::Program& program, int64_t& cycles) const {
-    CommandLoad sum;
-    for (const integer::Command& command : program.commands) {
-      const CommandLoad one = integer::LoadOf(command.body, MacArrayOf(core_));
-      cycles += EstimateCycles(*core_.cycles, one);
-      sum += one;
-    }
-    return sum;
-  }
-
+  // The sum over all commands as they are.
+  int64_t CyclesBefore() const { return cycles_.back(); }
   int64_t nodes() const { return nodes_; }
   bool budget_ended() const { return nodes_ >= kSearchNodes; }
 
@@ -208,9 +200,12 @@ class StripeSearch {
     ++nodes_;
   }
 
+  // A part's cycles are the same wherever it stands, so they add up.
   int64_t CyclesOf(const integer::Program& part) const {
     int64_t cycles = 0;
-    LoadOf(part, cycles);
+    for (const integer::Command& command : part.commands) {
+      cycles += EstimateCycles(*core_.cycles, integer::LoadOf(command.body, MacArrayOf(core_)));
+    }
     return cycles;
   }
 
@@ -360,9 +355,11 @@ class StripeSearch {
 // Plans the whole program in the ways that the search found, and keeps the smallest plan.
 class PlanChooser {
  public:
-  PlanChooser(StripeSearch& search, const StripeGoal& goal, int64_t max_cycles,
-              integer::Program& planned, MemoryPlanResult& memory, StripeReport& report)
+  PlanChooser(StripeSearch& search, const CoreSpec& core, const StripeGoal& goal,
+              int64_t max_cycles, integer::Program& planned, MemoryPlanResult& memory,
+              StripeReport& report)
       : search_(search),
+        core_(core),
         goal_(goal),
         max_cycles_(max_cycles),
         planned_(planned),
@@ -433,8 +430,9 @@ class PlanChooser {
     const int64_t arena_bytes = program.data_bytes;
     if (arena_bytes >= planned_.data_bytes) return arena_bytes;
     report.arena_bytes = arena_bytes;
-    report.cycles = 0;
-    report.macs = search_.LoadOf(program, report.cycles).macs;
+    const integer::FrameLoad frame = integer::FrameLoadOf(program, core_);
+    report.cycles = frame.cycles;
+    report.macs = frame.load.macs;
     memory.is_reordered = memory_.is_reordered;
     memory.order_bound_bytes = memory_.order_bound_bytes;
     planned_ = std::move(program);
@@ -444,6 +442,7 @@ class PlanChooser {
   }
 
   StripeSearch& search_;
+  const CoreSpec& core_;
   const StripeGoal& goal_;
   const int64_t max_cycles_;
   integer::Program& planned_;
@@ -460,16 +459,17 @@ absl::Status PlanInStripes(const integer::Program& program, const CoreSpec& core
   StripeReport report;
   StripeSearch search(program, core, goal);
   report.arena_before_bytes = report.arena_bytes = planned.data_bytes;
-  report.macs_before = report.macs = search.LoadOf(program, report.cycles_before).macs;
-  report.cycles = report.cycles_before;
+  const integer::FrameLoad before = integer::FrameLoadOf(program, core);
+  report.macs_before = report.macs = before.load.macs;
+  report.cycles_before = report.cycles = before.cycles;
   const bool is_small_enough = goal.limit_bytes > 0 && planned.data_bytes <= goal.limit_bytes;
   const size_t commands = program.commands.size();
   if (!is_small_enough && commands > 0 && commands <= kMaxStripedCommands) {
     const int64_t most_more_cycles =
         goal.limit_bytes > 0 ? kNoWay : report.cycles_before * kMoreCyclesPercent / 100;
     search.FindWays(most_more_cycles);
-    const int64_t max_cycles = report.cycles_before + most_more_cycles;
-    RETURN_IF_ERROR(PlanChooser(search, goal, max_cycles, planned, memory, report).Run());
+    const int64_t max_cycles = search.CyclesBefore() + most_more_cycles;
+    RETURN_IF_ERROR(PlanChooser(search, core, goal, max_cycles, planned, memory, report).Run());
     report.nodes = search.nodes();
     report.budget_ended = search.budget_ended();
   }

@@ -86,12 +86,17 @@ struct Broadcast {
   }
 };
 
-// a [outer,inner] -> a new [outer,size,inner], each row repeated: by doubling, all rows at once.
+// a [outer,inner] -> a new [outer,size,inner], each row repeated: by one command where it fits,
+// else by doubling, all rows at once.
 Operand RepeatRows(LowerContext& context, Operand a, int64_t outer, int64_t size, int64_t inner) {
   const int64_t stride = size * inner;
   const Operand wide = context.Temp(outer * stride);
   if (outer == 1) {
     EmitRepeat(context, a, wide, size, inner);
+    return wide;
+  }
+  if (!context.plain_commands() && inner <= context.limits().max_inner &&
+      EmitCopyBoxes(context, a, {inner, 0}, wide, {stride, inner}, outer, size, inner)) {
     return wide;
   }
   EmitCopyRows(context, a, inner, wide, stride, outer, inner);

@@ -10,6 +10,10 @@ namespace npuc {
 // Lite, their sums have 32 bits and their factors are made in float32.
 inline constexpr char kSvdfFact[] = "fact_is_svdf";
 
+// True of a Maximum with the lowest finite number, or a Minimum with the largest, that changes
+// infinities alone, so that they make no NaN. Cores compute with finite numbers and take operand 0.
+inline constexpr char kBoundsInfinityFact[] = "fact_bounds_infinity";
+
 }  // namespace npuc
 
 #endif  // NPUC_COMPILER_CORE_OPS_FACTS_H_

@@ -290,6 +290,21 @@ bool MultipliesByMatrix(const Graph& graph, const Node& node) {
          graph.type(node.inputs[1]).shape.size() == 2;
 }
 
+int ChannelAxis(const Graph& graph, const Layer& layer) {
+  const Node& root = graph.node(layer.root);
+  if (root.op == Op::kConv2D) return 3;
+  if (root.op == Op::kMatMul) {
+    if (!MultipliesByMatrix(graph, root)) return -1;
+    return BoolAttrOr(root, "transpose_b", false) ? 0 : 1;
+  }
+  // A result channel of a depthwise weight [kh,kw,c,m] is (c, m): with one of them 1, the other.
+  if (root.op == Op::kDepthwiseConv2D) {
+    const Shape& shape = graph.type(layer.weight).shape;
+    return shape[3] == 1 ? 2 : (shape[2] == 1 ? 3 : 2);
+  }
+  return -1;
+}
+
 bool ReadsConstantsAlone(const Layer& layer) {
   return layer.inputs.empty() && layer.type != "Input";
 }

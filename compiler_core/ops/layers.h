@@ -42,6 +42,9 @@ std::optional<Clamp> ClampOf(const Graph& graph, const Node& node);
 // products have two activations, a stack of matrices, or the constant in front.
 bool MultipliesByMatrix(const Graph& graph, const Node& node);
 
+// Along which dimension a layer's weight has a scale a result channel; -1: it can have but one.
+int ChannelAxis(const Graph& graph, const Layer& layer);
+
 // Whether a layer reads constants alone. Front ends and passes compute such nodes; what is left was
 // too large for that, and no integer core has commands for it.
 bool ReadsConstantsAlone(const Layer& layer);

@@ -54,6 +54,9 @@ class LowerContext {
   virtual Operand Temp(int64_t elements) = 0;
   // fp16 constants in weight_content; equal contents are placed once.
   virtual absl::StatusOr<Operand> Constant(absl::Span<const float> values) = 0;
+  // `value`, `count` times, as fp16 in weight_content: all that ask for one value share the
+  // longest.
+  virtual Operand Repeated(float value, int64_t count) = 0;
 
   // The next command waits for all earlier ones. Each helper below and in vector_emit.h calls it
   // once before its first command; commands up to the next call must not depend on each other.

@@ -128,6 +128,10 @@ absl::StatusOr<Operand> TransposedView(LowerContext& context, Operand a, int64_t
 
 absl::Status EmitFill(LowerContext& context, float value, Operand d, int64_t n) {
   if (n == 0) return absl::OkStatus();
+  if (!context.plain_commands()) {
+    EmitFillRows(context, value, d, n, 1, n);
+    return absl::OkStatus();
+  }
   const int64_t lane = std::min<int64_t>(n, context.limits().max_inner);
   ASSIGN_OR_RETURN(const Operand constant,
                    context.Constant(std::vector<float>(static_cast<size_t>(lane), value)));

@@ -18,7 +18,24 @@ struct Piece {
   int64_t inner = 1;
 };
 
-// Cuts n contiguous elements into rows of `lane` and a rest. The vendor's compiler does the same.
+// The least lane, in elements, that is taken to spare a command for what full lanes leave: a
+// 16-byte word of fp16 values.
+constexpr int64_t kLeastLane = 8;
+
+// The inner extent by which commands walk n contiguous elements: the widest one that divides n, or
+// full lanes where all such are narrow or make too many rows for one command.
+int64_t LaneOf(const LowerContext& context, int64_t n) {
+  const int64_t most = context.limits().max_inner;
+  if (n <= most) return n;
+  if (context.plain_commands()) return most;
+  for (int64_t lane = most; lane >= kLeastLane && n / lane <= context.limits().max_middle; --lane) {
+    if (n % lane == 0) return lane;
+  }
+  return most;
+}
+
+// Cuts n contiguous elements into rows of `lane` and a rest, as the vendor's compiler does with
+// full lanes.
 std::vector<Piece> CutContiguous(const VectorLimits& limits, int64_t n, int64_t lane) {
   std::vector<Piece> pieces;
   int64_t done = 0;
@@ -43,7 +60,7 @@ void SetDenseStrides(VectorCommand& command, const Piece& piece) {
 void EmitContiguous(LowerContext& context, VectorCommand command, int64_t n) {
   const bool format = command.kind == VectorCommand::Kind::kFormat;
   const VectorLimits& limits = context.limits();
-  const int64_t lane = format ? limits.max_format_inner : limits.max_inner;
+  const int64_t lane = format ? limits.max_format_inner : LaneOf(context, n);
   const int64_t d_bytes = format ? 4 : kHalfBytes;
   for (const Piece& piece : CutContiguous(limits, n, lane)) {
     VectorCommand cut = command;
@@ -87,13 +104,33 @@ void EmitBox(LowerContext& context, VectorCommand command, const Box& box) {
   context.Emit(command);
 }
 
+// Emits `command` with source strides of 0 over the box, in pieces that fit the unit.
+void EmitSpread(LowerContext& context, VectorCommand command, const Box& box) {
+  const VectorLimits& limits = context.limits();
+  const int64_t outer_max = box.d_outer_stride <= limits.max_stride ? limits.max_outer : 1;
+  const int64_t middle_max = box.d_middle_stride <= limits.max_stride ? limits.max_middle : 1;
+  const Operand d = command.d;
+  Box piece = box;
+  piece.d_outer_stride = OuterStrideOrZero(limits, box.d_outer_stride);
+  piece.d_middle_stride = OuterStrideOrZero(limits, box.d_middle_stride);
+  for (int64_t outer = 0; outer < box.outer; outer += outer_max) {
+    for (int64_t middle = 0; middle < box.middle; middle += middle_max) {
+      piece.outer = std::min(outer_max, box.outer - outer);
+      piece.middle = std::min(middle_max, box.middle - middle);
+      command.d = At(d, outer * box.d_outer_stride + middle * box.d_middle_stride);
+      EmitBox(context, command, piece);
+    }
+  }
+}
+
 // Rows of n elements, a_stride and d_stride apart; b and c, where present, are vectors of n.
 void EmitRows(LowerContext& context, const VectorCommand& command, int64_t a_stride,
               int64_t d_stride, int64_t rows, int64_t n) {
+  if (n == 0) return;
   const VectorLimits& limits = context.limits();
-  const int64_t lane = limits.max_inner;
+  const int64_t lane = LaneOf(context, n);
   const Box lanes{rows, n / lane, lane, a_stride, lane, d_stride, lane};
-  if (!command.b.present() && rows > 1 && n / lane > 1 && FitsUnit(limits, lanes)) {
+  if (!command.b.present() && rows > 1 && lanes.middle > 1 && FitsUnit(limits, lanes)) {
     // The lanes of all rows at once; what is left are rows of less than a lane.
     EmitBox(context, command, lanes);
     VectorCommand rest = command;
@@ -442,8 +479,31 @@ bool EmitCopyBoxes(LowerContext& context, Operand a, const std::array<int64_t, 2
   return true;
 }
 
+void EmitFillRows(LowerContext& context, float value, Operand d, int64_t d_stride, int64_t rows,
+                  int64_t n) {
+  if (rows * n == 0) return;
+  if (rows == 1 || d_stride == n) {
+    n *= rows;
+    rows = 1;
+  }
+  const int64_t lane = LaneOf(context, n);
+  VectorCommand copy;
+  copy.a = context.Repeated(value, lane);
+  copy.d = d;
+  context.Step();
+  if (n == lane) return EmitSpread(context, copy, {1, rows, lane, 0, 0, rows * d_stride, d_stride});
+  EmitSpread(context, copy, {rows, n / lane, lane, 0, 0, d_stride, lane});
+  if (n % lane == 0) return;
+  copy.d = At(d, n / lane * lane);
+  EmitSpread(context, copy, {1, rows, n % lane, 0, 0, rows * d_stride, d_stride});
+}
+
 void EmitRepeat(LowerContext& context, Operand a, Operand d, int64_t times, int64_t n) {
-  if (times <= 0) return;
+  if (times <= 0 || n == 0) return;
+  const VectorLimits& limits = context.limits();
+  if (!context.plain_commands() && n <= limits.max_inner && times <= limits.max_middle) {
+    return EmitCopyRows(context, a, 0, d, n, times, n);
+  }
   EmitCopy(context, a, d, n);
   for (int64_t have = 1; have < times; have *= 2) {
     EmitCopy(context, d, At(d, have * n), std::min(have, times - have) * n);
@@ -521,8 +581,15 @@ void EmitSumOverMiddle(LowerContext& context, Operand a, Operand d, int64_t oute
                        int64_t inner, float scale) {
   if (inner == 1) return EmitSumOverLast(context, a, d, outer, middle, scale);
   const VectorLimits& limits = context.limits();
+  const int64_t lane = LaneOf(context, inner);
   const auto emit = [&](float factor, Operand from, Operand to, int64_t count) {
-    for (int64_t column = 0; column < inner; column += limits.max_inner) {
+    const Box lanes{inner / lane, count, lane, lane, inner, lane, inner};
+    int64_t column = 0;
+    if (!context.plain_commands() && lanes.outer > 1 && FitsUnit(limits, lanes)) {
+      EmitBox(context, ReductionOf(true, factor, from, to), lanes);
+      column = lanes.outer * lane;
+    }
+    for (; column < inner; column += limits.max_inner) {
       VectorCommand reduce = ReductionOf(true, factor, At(from, column), At(to, column));
       const int64_t width = std::min<int64_t>(limits.max_inner, inner - column);
       reduce.extents = {1, static_cast<uint16_t>(count), static_cast<uint16_t>(width)};

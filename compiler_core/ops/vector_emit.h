@@ -48,7 +48,11 @@ void EmitCopyRows(LowerContext& context, Operand a, int64_t a_stride, Operand d,
 bool EmitCopyBoxes(LowerContext& context, Operand a, const std::array<int64_t, 2>& a_strides,
                    Operand d, const std::array<int64_t, 2>& d_strides, int64_t outer,
                    int64_t middle, int64_t n);
-// d [times,n] = a [n] repeated, in ceil(log2(times)) + 1 steps.
+// d row r = n times the constant `value`, for rows that lie d_stride elements apart.
+void EmitFillRows(LowerContext& context, float value, Operand d, int64_t d_stride, int64_t rows,
+                  int64_t n);
+// d [times,n] = a [n] repeated: by one command that reads a again for each, where n and times fit
+// one, else in ceil(log2(times)) + 1 steps.
 void EmitRepeat(LowerContext& context, Operand a, Operand d, int64_t times, int64_t n);
 // d [n] float32 = a [n] fp16.
 void EmitFormat(LowerContext& context, Operand a, Operand d, int64_t n);

@@ -1,13 +1,10 @@
 #include "compiler_core/ops/window_lower.h"
 
 #include <algorithm>
-#include <bit>
-#include <limits>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "compiler_core/base/rounding.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/ir/cmd/raw_forms.h"
 #include "compiler_core/ops/move_emit.h"
@@ -112,85 +109,82 @@ absl::Status LowerMaximum(LowerContext& context, Operand image, Operand d, int64
                            window.output[0] * window.output[1] * channels);
 }
 
-// The padding around an image, in elements: all before its first row, a gap behind each row but the
-// last, and all behind that.
-struct Border {
-  int64_t before = 0;
-  int64_t gap = 0, gaps = 0, stride = 0, first_gap = 0;
-  int64_t behind = 0, after = 0;  // where it begins, and how much it is
+// Rows of elements to fill, `stride` elements apart.
+struct FilledRows {
+  int64_t first = 0, stride = 0, rows = 0, n = 0;
 };
 
-int64_t CeilLog2(int64_t n) { return n <= 1 ? 0 : std::bit_width(static_cast<uint64_t>(n - 1)); }
-
-// Estimates, good enough to choose by.
-int64_t CommandsOfFill(int64_t n, int64_t lane) {
-  if (n <= lane) return n > 0 ? 1 : 0;
-  return 1 + CeilLog2(n / lane) + (n % lane > 0 ? 1 : 0);
-}
-int64_t CommandsOfBorder(const Border& border, int64_t lane) {
-  const int64_t large = std::max(border.before, border.after);
-  int64_t commands = CommandsOfFill(large, lane) + (std::min(border.before, border.after) > 0);
-  if (border.gap == 0 || border.gaps == 0) return commands;
-  // Rows of gaps that one copy of the larger end fills. Where that is less than a gap, nothing
-  // contiguous could be copied from.
-  const int64_t have = large / border.gap;
-  if (have == 0) return std::numeric_limits<int64_t>::max();
-  const bool by_two = border.gap > lane && border.gap % lane > 0;
-  return commands + DivideUp(border.gaps, have) * (by_two ? 2 : 1);
-}
-
-// The larger of both ends is filled; the other and the gaps are copies of it.
-absl::Status FillBorder(LowerContext& context, const Border& border, float fill, Operand padded) {
-  const Operand after = padded.Plus(border.behind * kHalfBytes);
-  const bool before_is_larger = border.before >= border.after;
-  const int64_t large = std::max(border.before, border.after);
-  const Operand filled = before_is_larger ? padded : after;
-  RETURN_IF_ERROR(EmitFill(context, fill, filled, large));
-  EmitCopy(context, filled, before_is_larger ? after : padded,
-           std::min(border.before, border.after));
-  if (border.gap == 0 || border.gaps == 0) return absl::OkStatus();
-  const Operand gaps = padded.Plus(border.first_gap * kHalfBytes);
-  const int64_t have = large / border.gap;
-  for (int64_t row = 0; row < border.gaps; row += have) {
-    EmitCopyRows(context, filled, border.gap, gaps.Plus(row * border.stride * kHalfBytes),
-                 border.stride, std::min(have, border.gaps - row), border.gap);
+// The padding around an image of `rows` rows of `row` elements that lies from `offset` on in one of
+// `total` elements and `stride` elements a row. One command fills each part where it fits the unit.
+std::vector<FilledRows> BorderOf(int64_t offset, int64_t rows, int64_t row, int64_t stride,
+                                 int64_t total) {
+  // Gaps lie behind each row and before the next one; one more lies before the first row, and one
+  // behind the last, where the padding there is as long.
+  FilledRows gaps{offset + row, stride, rows - 1, stride - row};
+  int64_t before = offset;
+  int64_t behind = offset + (rows - 1) * stride + row;
+  if (gaps.n > 0 && before >= gaps.n) {
+    gaps.first -= stride;
+    ++gaps.rows;
+    before -= gaps.n;
   }
-  return absl::OkStatus();
+  if (gaps.n > 0 && total - behind >= gaps.n) {
+    ++gaps.rows;
+    behind += gaps.n;
+  }
+  std::vector<FilledRows> parts;
+  if (before == total - behind) {
+    parts.push_back({0, behind, 2, before});
+  } else {
+    parts.push_back({0, 0, 1, before});
+    parts.push_back({behind, 0, 1, total - behind});
+  }
+  parts.push_back(gaps);
+  std::erase_if(parts, [](const FilledRows& part) { return part.rows * part.n == 0; });
+  return parts;
 }
 
 }  // namespace
 
-absl::StatusOr<Operand> PadImage(LowerContext& context, Operand image, int64_t channels, float fill,
-                                 WindowGeometry& window) {
-  if (!HasPadding(window)) return image;
+absl::StatusOr<PaddedPlace> PlaceForPadded(LowerContext& context, int64_t channels, float fill,
+                                           WindowGeometry& window) {
   const Shape shape = {window.input[0], window.input[1], channels};
   Shape wide = shape;
   for (int axis = 0; axis < 2; ++axis) {
     wide[axis] += window.pad_before[axis] + window.pad_after[axis];
   }
-  const Operand padded = context.Temp(ElementCount(wide));
-  const Shape strides = RowMajorStrides(wide);
-  const int64_t offset = window.pad_before[0] * strides[0] + window.pad_before[1] * strides[1];
-  Border border;
-  border.before = offset;
-  border.gaps = shape[0] - 1;
-  border.gap = strides[0] - shape[1] * channels;
-  border.stride = strides[0];
-  border.first_gap = offset + shape[1] * channels;
-  border.behind = border.first_gap + border.gaps * strides[0];
-  border.after = ElementCount(wide) - border.behind;
-  const int64_t lane = context.limits().max_inner;
-  if (context.plain_commands() || ElementCount(shape) == 0 ||
-      CommandsOfBorder(border, lane) > CommandsOfFill(ElementCount(wide), lane)) {
-    RETURN_IF_ERROR(EmitFill(context, fill, padded, ElementCount(wide)));
+  const int64_t total = ElementCount(wide);
+  PaddedPlace padded;
+  padded.place = context.Temp(total);
+  padded.image.strides = RowMajorStrides(wide);
+  padded.image.offset = window.pad_before[0] * padded.image.strides[0] +
+                        window.pad_before[1] * padded.image.strides[1];
+  const std::vector<FilledRows> border =
+      BorderOf(padded.image.offset, shape[0], shape[1] * channels, padded.image.strides[0], total);
+  // One command fills few elements together with the image's own; more cost more than commands.
+  const int64_t few = (static_cast<int64_t>(border.size()) - 1) * context.limits().max_inner;
+  if (HasPadding(window) &&
+      (context.plain_commands() || ElementCount(shape) == 0 || total <= few)) {
+    RETURN_IF_ERROR(EmitFill(context, fill, padded.place, total));
   } else {
-    RETURN_IF_ERROR(FillBorder(context, border, fill, padded));
+    for (const FilledRows& part : border) {
+      EmitFillRows(context, fill, padded.place.Plus(part.first * kHalfBytes), part.stride,
+                   part.rows, part.n);
+    }
   }
-  RETURN_IF_ERROR(
-      EmitMove(context, shape, image, {0, RowMajorStrides(shape)}, padded, {offset, strides}));
   window.input = {wide[0], wide[1]};
   window.pad_before = window.pad_after = {0, 0};
   return padded;
+}
+
+absl::StatusOr<Operand> PadImage(LowerContext& context, Operand image, int64_t channels, float fill,
+                                 WindowGeometry& window) {
+  if (!HasPadding(window)) return image;
+  const Shape shape = {window.input[0], window.input[1], channels};
+  ASSIGN_OR_RETURN(const PaddedPlace padded, PlaceForPadded(context, channels, fill, window));
+  RETURN_IF_ERROR(
+      EmitMove(context, shape, image, {0, RowMajorStrides(shape)}, padded.place, padded.image));
+  return padded.place;
 }
 
 absl::Status ForEachImage(

@@ -9,6 +9,7 @@
 #include "absl/types/span.h"
 #include "compiler_core/ir/cmd/command.h"
 #include "compiler_core/ops/lower_context.h"
+#include "compiler_core/ops/move_emit.h"
 #include "compiler_core/ops/op.h"
 #include "compiler_core/ops/window.h"
 
@@ -17,6 +18,16 @@ namespace npuc {
 // Commands for convolution and pooling windows over one NHWC image: [h,w,c] of fp16. Only encodings
 // that published headers show are used: what they cannot pad is padded beforehand, dilation and
 // large kernels by gathering.
+
+// Scratch memory for an image with `fill` around it: where it is, and the walk of the image in it.
+struct PaddedPlace {
+  Operand place;
+  Walk image;
+};
+// Fills what window.pad_* put around the image, which is yet to be moved there; `window` becomes
+// that of the padded image.
+absl::StatusOr<PaddedPlace> PlaceForPadded(LowerContext& context, int64_t channels, float fill,
+                                           WindowGeometry& window);
 
 // The image with window.pad_* zeros (or `fill`) around it; `window` becomes that of the new image.
 // The image itself where there is no padding.

@@ -38,10 +38,10 @@ class Classes {
     while (next_[at] != at) at = next_[at] = next_[next_[at]];
     return at;
   }
-  void Join(int64_t a, int64_t b) {
-    const int32_t x = Of(a);
-    const int32_t y = Of(b);
-    next_[std::max(x, y)] = std::min(x, y);
+  // `a` and `b` are representatives; returns that of both.
+  int32_t Join(int32_t a, int32_t b) {
+    next_[std::max(a, b)] = std::min(a, b);
+    return std::min(a, b);
   }
 
  private:
@@ -59,8 +59,10 @@ class Finder {
     if (first_.back() > kMaxGraphChannels) return kept;
     kept.total = first_.back();
     stays_.assign(static_cast<size_t>(first_.back()), false);
+    in_doubt_ = first_.back();
     for (int i = 0; i < graph_.node_count(); ++i) JoinOrKeep(NodeId(i));
     for (const GraphOutput& output : graph_.outputs()) KeepAll(output.value);
+    if (in_doubt_ == 0) return kept;  // as in most nets
     do {
       while (KeepWhatIsRead()) {
       }
@@ -89,7 +91,10 @@ class Finder {
     return stays_[static_cast<size_t>(classes_.Of(Channel(value, c)))];
   }
   void Keep(ValueId value, int64_t c) {
-    stays_[static_cast<size_t>(classes_.Of(Channel(value, c)))] = true;
+    const int32_t one = classes_.Of(Channel(value, c));
+    if (stays_[one]) return;
+    stays_[one] = true;
+    --in_doubt_;
   }
   void KeepAll(ValueId value) {
     if (IsConstant(value)) return;
@@ -127,10 +132,12 @@ class Finder {
   }
 
   void Join(int64_t a, int64_t b) {
-    const bool stays =
-        stays_[static_cast<size_t>(classes_.Of(a))] || stays_[static_cast<size_t>(classes_.Of(b))];
-    classes_.Join(a, b);
-    if (stays) stays_[static_cast<size_t>(classes_.Of(a))] = true;
+    const int32_t x = classes_.Of(a);
+    const int32_t y = classes_.Of(b);
+    if (x == y) return;
+    const bool stays = stays_[x] || stays_[y];
+    if (!stays_[x] || !stays_[y]) --in_doubt_;
+    stays_[classes_.Join(x, y)] = stays;
   }
 
   const Tensor& StoredWeight(ValueId value) const {
@@ -239,6 +246,7 @@ class Finder {
   const std::vector<int64_t> first_;  // by value id
   Classes classes_{first_.back() > kMaxGraphChannels ? 0 : first_.back()};
   std::vector<bool> stays_;  // by class
+  int64_t in_doubt_ = 0;     // classes that do not stay so far
   std::vector<NodeId> products_;
 };
 

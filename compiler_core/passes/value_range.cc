@@ -11,48 +11,23 @@ namespace npuc {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr KnownRange kUnknown = {-kInfinity, kInfinity};
+constexpr Interval kUnknown;
 constexpr int kMaxDepth = 12;  // operators between the value and the furthest one that is looked at
 // Values and elements of constants that one question may look at. A value that several operators
 // read is looked at for each of them, and a concatenation has any number of operands.
 constexpr int64_t kMaxLooks = int64_t{1} << 12;
 
-KnownRange Meet(const KnownRange& a, double least, double most) {
+Interval Meet(const Interval& a, double least, double most) {
   return {std::clamp(a.least, least, most), std::clamp(a.most, least, most)};
 }
 
-KnownRange Hull(const KnownRange& a, const KnownRange& b) {
-  return {std::min(a.least, b.least), std::max(a.most, b.most)};
-}
-
-KnownRange Product(const KnownRange& a, const KnownRange& b) {
-  const double corners[] = {a.least * b.least, a.least * b.most, a.most * b.least, a.most * b.most};
-  KnownRange range = {kInfinity, -kInfinity};
-  for (const double corner : corners) {
-    if (std::isnan(corner)) return kUnknown;  // 0 times an unknown bound
-    range = Hull(range, {corner, corner});
-  }
-  return range;
-}
-
-KnownRange RangeOfConstant(const Tensor& constant) {
-  if (constant.element_count() == 0) return kUnknown;
-  KnownRange range = {kInfinity, -kInfinity};
-  for (int64_t i = 0; i < constant.element_count(); ++i) {
-    const double value = constant.at(i);
-    if (std::isnan(value)) return kUnknown;
-    range = Hull(range, {value, value});
-  }
-  return range;
-}
-
-KnownRange Quotient(const KnownRange& a, const KnownRange& b) {
+Interval Quotient(const Interval& a, const Interval& b) {
   if (b.least <= 0 && b.most >= 0) return kUnknown;
   return Product(a, {1 / b.most, 1 / b.least});
 }
 
 // The range of an operator's result from that of its only operand.
-KnownRange RangeOfUnary(Op op, const KnownRange& x) {
+Interval RangeOfUnary(Op op, const Interval& x) {
   switch (op) {
     case Op::kSigmoid:
     case Op::kSoftmax:
@@ -82,34 +57,19 @@ KnownRange RangeOfUnary(Op op, const KnownRange& x) {
   }
 }
 
-KnownRange RangeOfBinary(Op op, const KnownRange& a, const KnownRange& b) {
-  switch (op) {
-    case Op::kMaximum:
-      return {std::max(a.least, b.least), std::max(a.most, b.most)};
-    case Op::kMinimum:
-      return {std::min(a.least, b.least), std::min(a.most, b.most)};
-    case Op::kAdd:
-      return {a.least + b.least, a.most + b.most};
-    case Op::kSub:
-      return {a.least - b.most, a.most - b.least};
-    case Op::kMul:
-      return Product(a, b);
-    case Op::kDiv:
-      return Quotient(a, b);
-    default:
-      return kUnknown;
-  }
+Interval RangeOfBinary(Op op, const Interval& a, const Interval& b) {
+  return op == Op::kDiv ? Quotient(a, b) : IntervalOfResult(op, a, b).value_or(kUnknown);
 }
 
 class Finder {
  public:
   explicit Finder(const Graph& graph) : graph_(graph) {}
 
-  KnownRange RangeAt(ValueId value, int depth) {
+  Interval RangeAt(ValueId value, int depth) {
     const Tensor* const constant = graph_.ConstantOf(value);
     looks_ += constant == nullptr ? 1 : constant->element_count();
     if (looks_ > kMaxLooks) return kUnknown;
-    if (constant != nullptr) return RangeOfConstant(*constant);
+    if (constant != nullptr) return IntervalOf(*constant);
     const Node& node = graph_.def(value);
     if (node.attrs.contains(kLeastFact) && node.attrs.contains(kMostFact)) {
       return {static_cast<double>(IntAttrOr(node, kLeastFact, 0)),
@@ -118,7 +78,7 @@ class Finder {
     if (depth == kMaxDepth || node.inputs.empty()) return kUnknown;
     const auto of = [&](size_t operand) { return RangeAt(node.inputs[operand], depth + 1); };
     if (node.op == Op::kConcat) {
-      KnownRange range = of(0);
+      Interval range = of(0);
       for (size_t i = 1; i < node.inputs.size() && looks_ <= kMaxLooks; ++i) {
         range = Hull(range, of(i));
       }
@@ -135,6 +95,6 @@ class Finder {
 
 }  // namespace
 
-KnownRange RangeOf(const Graph& graph, ValueId value) { return Finder(graph).RangeAt(value, 0); }
+Interval RangeOf(const Graph& graph, ValueId value) { return Finder(graph).RangeAt(value, 0); }
 
 }  // namespace npuc

@@ -2,18 +2,13 @@
 #define NPUC_COMPILER_CORE_PASSES_VALUE_RANGE_H_
 
 #include "compiler_core/ir/graph/graph.h"
+#include "compiler_core/ops/interval.h"
 
 namespace npuc {
 
-// Numbers between which all elements of a value lie; infinite where nothing is known.
-struct KnownRange {
-  double least;
-  double most;
-};
-
 // The range that follows from the operators that compute a value, whatever the inputs are. Looks at
 // a bounded number of operators in front of it. Thread-safe.
-KnownRange RangeOf(const Graph& graph, ValueId value);
+Interval RangeOf(const Graph& graph, ValueId value);
 
 }  // namespace npuc
 

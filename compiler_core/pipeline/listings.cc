@@ -1,10 +1,12 @@
 #include "compiler_core/pipeline/listings.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "compiler_core/base/diagnostic_text.h"
 
 namespace npuc {
 namespace {
@@ -76,7 +78,9 @@ std::vector<std::string> LastLogLines(const CompiledUnit& unit, const ReportData
   const CompiledModel& model = unit.model;
   std::vector<std::string> lines;
   if (data.transposes.has_value()) AddTransposes(*data.transposes, lines);
-  for (const Diagnostic& diagnostic : diagnostics.list()) lines.push_back(diagnostic.ToString());
+  std::vector<DiagnosticText> texts;
+  for (const Diagnostic& diagnostic : diagnostics.list()) texts.push_back(TextOf(diagnostic));
+  for (DiagnosticLine& line : DiagnosticLines(texts)) lines.push_back(std::move(line.text));
   std::string method;
   if (model.command_set == CommandSet::kInteger) {
     lines.push_back(absl::StrCat("inputs: ", PortsText(model.inputs)));

@@ -111,21 +111,6 @@ void MakeWholeNumbersExact(QuantParams& params) {
   }
 }
 
-int ChannelAxis(const Graph& graph, const Layer& layer) {
-  const Node& root = graph.node(layer.root);
-  if (root.op == Op::kConv2D) return 3;
-  if (root.op == Op::kMatMul) {
-    if (!MultipliesByMatrix(graph, root)) return -1;
-    return BoolAttrOr(root, "transpose_b", false) ? 0 : 1;
-  }
-  // A result channel of a depthwise weight [kh,kw,c,m] is (c, m): with one of them 1, the other.
-  if (root.op == Op::kDepthwiseConv2D) {
-    const Shape& shape = graph.type(layer.weight).shape;
-    return shape[3] == 1 ? 2 : (shape[2] == 1 ? 3 : 2);
-  }
-  return -1;
-}
-
 ChannelWalk WalkOf(const Shape& shape, int axis) {
   ChannelWalk walk;
   if (axis < 0) return walk;

@@ -29,9 +29,6 @@ void RoundScalesUp(QuantParams& params);
 // Widens each scale to a part of 1, or a multiple of it: integers stand for whole numbers exactly.
 void MakeWholeNumbersExact(QuantParams& params);
 
-// Along which dimension a layer's weight has a scale a result channel; -1: it can have but one.
-int ChannelAxis(const Graph& graph, const Layer& layer);
-
 // Which channel each element of a tensor belongs to: (index / inner) % channels.
 struct ChannelWalk {
   int64_t channels = 1;

@@ -135,7 +135,9 @@ TEST(ReadRanges, ABreakIsNotSearchedFor) {
 TEST(ReadRanges, BoundWhatALayerIsComparedBy) {
   const QuantizeResult result = Quantized(GraphWith(kSigmoid), 8);
   for (size_t i = 0; i < result.plan.layers.size(); ++i) {
-    if (result.plan.layers[i].name == "sums") EXPECT_LT(result.fidelity[i].mse, 1);
+    if (result.plan.layers[i].name == "sums") {
+      EXPECT_LT(result.fidelity[i].mse, 1);
+    }
   }
 }
 

@@ -30,6 +30,7 @@ Json CycleModelJson(const CoreSpec& core, absl::string_view npu_unit) {
   const CycleModel& model = *CyclesOf(core, npu_unit);
   Json json{{"estimate", true},
             {"command_cycles", model.command_cycles},
+            {"register_sets", model.register_sets},
             {"macs_per_cycle", model.macs_per_cycle},
             {"elements_per_cycle", model.elements_per_cycle},
             {"bytes_per_cycle", model.bytes_per_cycle}};

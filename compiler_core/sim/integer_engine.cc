@@ -99,7 +99,11 @@ class IntegerLoader {
  public:
   IntegerLoader(const CompiledModel& model, absl::string_view file_name,
                 const Simulator::Limits& limits)
-      : model_(model), file_name_(file_name), limits_(limits), cores_(CoresOf(model.core)) {}
+      : model_(model), file_name_(file_name), limits_(limits), cores_(CoresOf(model.core)) {
+    if (const CoreSpec* core = FindCore(model.core); core != nullptr && core->cycles != nullptr) {
+      clock_.emplace(*core->cycles, cores_);
+    }
+  }
 
   std::unique_ptr<FrameEngine> Run(Diagnostics& diagnostics) {
     Prepare();
@@ -300,9 +304,7 @@ class IntegerLoader {
     info.phase = phase_;
     const CoreSpec* core = FindCore(model_.core);
     info.load = LoadOf(body, core == nullptr ? nullptr : MacArrayOf(*core));
-    if (core != nullptr && core->cycles != nullptr) {
-      info.cycles = EstimateCycles(*core->cycles, info.load);
-    }
+    if (clock_.has_value()) info.cycles = clock_->Run(phase_, core_, info.load);
     engine_->infos.push_back(std::move(info));
   }
 
@@ -318,6 +320,7 @@ class IntegerLoader {
   std::vector<Buffer> buffers_;  // one a slot, as decoded operands name them
   int64_t work_ = 0;
   int64_t weight_values_ = 0;
+  std::optional<StreamClock> clock_;
   int32_t core_ = 0;          // of the command that is being taken
   int64_t phase_ = 0;         // its number,
   int64_t phase_offset_ = 0;  // the offset of its first command,

@@ -72,7 +72,9 @@ class Loader {
       : model_(model), file_name_(file_name), limits_(limits) {
     const CoreSpec* core = FindCore(model.core);
     if (core == nullptr) return;
-    cycles_ = CyclesOf(*core, model.npu_unit);
+    if (const CycleModel* cycles = CyclesOf(*core, model.npu_unit); cycles != nullptr) {
+      clock_.emplace(*cycles, 1);
+    }
     has_books_ = HasCodeBooks(*core);
   }
 
@@ -192,7 +194,7 @@ class Loader {
       info.offset_bytes = offsets[i];
       info.kind = std::string(NameOf(command));
       info.load = LoadOf(command, stored_weight_bytes_);
-      if (cycles_ != nullptr) info.cycles = EstimateCycles(*cycles_, info.load);
+      if (clock_.has_value()) info.cycles = clock_->Run(0, 0, info.load);
       state_->infos.push_back(std::move(info));
     }
   }
@@ -433,7 +435,7 @@ class Loader {
   int64_t weight_values_ = 0;
   int64_t work_ = 0;
   int64_t stored_weight_bytes_ = 0;  // of the step being made
-  const CycleModel* cycles_ = nullptr;
+  std::optional<StreamClock> clock_;
   bool has_books_ = false;
 };
 

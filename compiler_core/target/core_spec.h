@@ -123,11 +123,13 @@ struct CoreLimits {
 };
 
 // What a command costs in time: an estimate, since no vendor publishes timing. Whole numbers > 0.
-// A command takes command_cycles + max(computing, moving): computing is its multiply-adds at
-// macs_per_cycle, or its elements at elements_per_cycle where it does not multiply; moving is the
-// bytes that it reads and writes at bytes_per_cycle. Commands follow one another.
+// Computing is a command's multiply-adds at macs_per_cycle, or its elements at elements_per_cycle
+// where it does not multiply; moving is the bytes that it reads and writes at bytes_per_cycle.
+// With one set of command registers a command takes command_cycles + max(computing, moving). With
+// two sets a core fetches its next command while one runs (README.md). Commands follow one another.
 struct CycleModel {
   int64_t command_cycles;      // to fetch a command and set the unit up
+  int64_t register_sets;       // of commands, 1 or 2
   int64_t macs_per_cycle;      // matrix and convolution commands
   int64_t elements_per_cycle;  // all others
   int64_t bytes_per_cycle;     // between memory and the units of a core

@@ -80,6 +80,13 @@ TEST(CoreSpecTest, UnitsOfLeoHaveTheirOwnMultipliers) {
   EXPECT_EQ(CyclesOf(Grus(), "NPU32"), Grus().cycles);
 }
 
+// So that figures of one core, of three, and of the reference are figures of one machine.
+TEST(CoreSpecTest, AllIntegerCoresFetchAhead) {
+  for (const CoreSpec* core : AllCores()) {
+    EXPECT_EQ(core->cycles->register_sets, core->integer != nullptr ? 2 : 1) << core->name;
+  }
+}
+
 // Rows of a list that the vendor published; this compiler adds rewrites to them as it learns more.
 int PublishedRows(absl::string_view core, Framework framework) {
   int published = 0;

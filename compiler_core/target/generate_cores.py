@@ -26,7 +26,8 @@ LIMITS = [
 FAMILIES = {"fp16": ("kFp16", "limits"), "fp16_books": ("kFp16Books", "limits"),
             "integer": ("kInteger", "integer"), "fixed_point": ("kFixedPoint", "integer")}
 INTEGER = ["cores", "engines", "sram_bytes", "buffer_alignment_bytes"]
-CYCLES = ["command_cycles", "macs_per_cycle", "elements_per_cycle", "bytes_per_cycle"]
+CYCLES = ["command_cycles", "register_sets", "macs_per_cycle", "elements_per_cycle",
+          "bytes_per_cycle"]
 ARRAY = ["outputs", "inputs", "pixels", "weights_per_cycle"]
 CORE_KEYS = {"name", "alias", "place", "family", "chips", "npu_units", "unit_macs",
              "output_types", "compute_type", "note", "limits", "integer", "cycles", "array",
@@ -292,6 +293,12 @@ def check_cores(core, path):
         raise Fault(f"{path}: {core['integer']['cores']} cores; a command's header counts 8")
 
 
+def check_cycles(core, path):
+    """A core that fetches its next command while one runs holds two (target/README.md)."""
+    if "cycles" in core and core["cycles"]["register_sets"] > 2:
+        raise Fault(f"{path}:{core['cycles'][LINE]}: register_sets is 1 or 2")
+
+
 def check_array(core, path):
     """An array has as many multipliers as the cycle model says."""
     array = core.get("array")
@@ -351,6 +358,7 @@ def generate(paths):
                   write_numbers(writer, core, shown, "cycles", "CycleModel", CYCLES),
                   write_unit_cycles(writer, core, shown), op_lists]
         arrays.append(write_numbers(writer, core, shown, "array", "MacArray", ARRAY))
+        check_cycles(core, shown)
         check_array(core, shown)
         check_cores(core, shown)
         name = f"kCore{core['name']}"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <set>
 
 #include "absl/container/flat_hash_map.h"
@@ -22,6 +23,8 @@ void KeepEachOnce(std::vector<int32_t>& ids) {
 
 std::vector<NodeUse> UseByNode(const Program& program, const CycleModel* cycles) {
   std::vector<NodeUse> uses;
+  std::optional<StreamClock> clock;
+  if (cycles != nullptr) clock.emplace(*cycles, 1);
   absl::flat_hash_map<absl::string_view, size_t> index;
   size_t current = 0;
   for (const Command& command : program.commands) {
@@ -35,7 +38,7 @@ std::vector<NodeUse> UseByNode(const Program& program, const CycleModel* cycles)
     ++use.figures.commands;
     const CommandLoad load = LoadOf(program, command);
     use.figures.load += load;
-    if (cycles != nullptr) use.figures.cycles += EstimateCycles(*cycles, load);
+    if (clock.has_value()) use.figures.cycles += clock->Run(0, 0, load);
     for (const Access& access : AccessesOf(command)) {
       const int32_t id = access.operand.buffer.value();
       if (program.buffers[id].slot == Slot::kData) use.data_buffers.push_back(id);

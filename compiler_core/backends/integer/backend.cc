@@ -65,13 +65,12 @@ struct LayerUse {
   std::set<int32_t> data_buffers;
   std::map<int64_t, int64_t> weights;  // sizes by offset: what two commands read counts once
 
-  // Command `index` of phase `phase`.
-  void Add(size_t index, int64_t phase, const integer::Program& program, const CoreSpec& core) {
-    const integer::Command& command = program.commands[index];
-    const CommandLoad one = integer::LoadOf(command.body, MacArrayOf(core));
+  // A command of phase `phase`, its load and its cycles.
+  void Add(const integer::Command& command, int64_t phase, const CommandLoad& load, int64_t cycles,
+           const integer::Program& program) {
     ++figures.commands;
-    figures.load += one;
-    clock.Add(phase, command.core, EstimateCycles(*core.cycles, one));
+    figures.load += load;
+    clock.Add(phase, command.core, cycles);
     figures.cycles = clock.cycles();
     if (command.sharing.parts > sharing.parts) sharing = command.sharing;
     for (const Access& access : integer::AccessesOf(command.body)) {
@@ -251,13 +250,15 @@ absl::StatusOr<ReportData> IntegerUnit::Describe(const CompileRequest& request, 
   WarnAboutQuality(data.metrics, request.options.model_name, diagnostics);
   LayerUse all;
   std::map<std::string, LayerUse> uses;
+  StreamClock stream(*core.cycles, CoresOf(core));
   int64_t phase = 0;
-  for (size_t i = 0; i < program.commands.size(); ++i) {
-    const integer::Command& command = program.commands[i];
+  for (const integer::Command& command : program.commands) {
     if (command.barrier) ++phase;
     ++data.commands_by_kind[std::string(integer::NameOf(command.body))];
-    all.Add(i, phase, program, core);
-    uses[command.layer].Add(i, phase, program, core);
+    const CommandLoad load = integer::LoadOf(command.body, MacArrayOf(core));
+    const int64_t cycles = stream.Run(phase, command.core, load);
+    all.Add(command, phase, load, cycles, program);
+    uses[command.layer].Add(command, phase, load, cycles, program);
   }
   data.per_frame = all.figures;
   if (CoresOf(core) > 1) {
@@ -288,22 +289,11 @@ ManualRows ManualRowsOf(const CompileOptions& options, const QuantPlan& plan) {
   return manual;
 }
 
-int64_t CyclesOf(const integer::Program& program, const CoreSpec& core) {
-  PhaseClock clock;
-  int64_t phase = 0;
-  for (const integer::Command& command : program.commands) {
-    if (command.barrier) ++phase;
-    const CommandLoad load = integer::LoadOf(command.body, MacArrayOf(core));
-    clock.Add(phase, command.core, EstimateCycles(*core.cycles, load));
-  }
-  return clock.cycles();
-}
-
 absl::Status ShareProgram(const CompileOptions& options, const CoreSharing& sharing, int64_t cores,
                           IntegerUnit& unit) {
   integer::Program on_one_core = unit.program;
   if (options.code_weights) RETURN_IF_ERROR(CodeWeights(on_one_core));
-  unit.cycles_on_one_core = CyclesOf(on_one_core, unit.core);
+  unit.cycles_on_one_core = integer::FrameLoadOf(on_one_core, unit.core).cycles;
   unit.cores = cores;
   RETURN_IF_ERROR(sharing.Share(unit.program));
   return options.code_weights ? CodeWeights(unit.program) : absl::OkStatus();
@@ -329,7 +319,7 @@ void SayHowCoresShare(const CompileOptions& options, const ManualRows& manual,
   }
   std::string message =
       absl::StrCat(unit.cores, " cores share ", shared, " of ", parts.size(),
-                   " layers: ", CyclesOf(unit.program, unit.core),
+                   " layers: ", integer::FrameLoadOf(unit.program, unit.core).cycles,
                    " estimated cycles a frame; on one core it takes ", unit.cycles_on_one_core);
   if (!manual.empty()) {
     absl::StrAppend(&message, "; ", as_asked,

@@ -90,7 +90,26 @@ UnitCycles EstimateUnits(const CycleModel& model, const CommandLoad& load) {
 
 int64_t EstimateCycles(const CycleModel& model, const CommandLoad& load) {
   const UnitCycles units = EstimateUnits(model, load);
-  return model.command_cycles + std::max(units.computing, units.moving);
+  const int64_t work = std::max(units.computing, units.moving);
+  return model.register_sets > 1 ? std::max(model.command_cycles, work)
+                                 : model.command_cycles + work;
+}
+
+StreamClock::StreamClock(const CycleModel& model, int64_t cores)
+    : model_(&model), cores_(static_cast<size_t>(cores), Core{.fetched = model.command_cycles}) {}
+
+int64_t StreamClock::Run(int64_t phase, int32_t core, const CommandLoad& load) {
+  if (phase != phase_) phase_begin_ = latest_end_;
+  phase_ = phase;
+  Core& own = cores_[static_cast<size_t>(core)];
+  const int64_t free = std::max(phase_begin_, own.ended);
+  const int64_t begin =
+      model_->register_sets > 1 ? std::max(free, own.fetched) : free + model_->command_cycles;
+  const UnitCycles units = EstimateUnits(*model_, load);
+  own.fetched = begin + model_->command_cycles;
+  own.ended = begin + std::max(units.computing, units.moving);
+  latest_end_ = std::max(latest_end_, own.ended);
+  return own.ended - free;
 }
 
 void PhaseClock::Add(int64_t phase, int32_t core, int64_t cycles) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <vector>
 
 #include "compiler_core/ir/cmd/command.h"
 #include "compiler_core/target/core_spec.h"
@@ -30,14 +31,42 @@ CommandLoad LoadOf(const Command& command, int64_t stored_code_bytes);
 // Of a command of a program before it is encoded, whose buffers say how large the codes are.
 CommandLoad LoadOf(const Program& program, const Command& command);
 
-// The two parts of a command's time beside its set-up, which go on side by side.
+// The two parts of a command's time beside its fetch, which go on side by side.
 struct UnitCycles {
   int64_t computing = 0;
   int64_t moving = 0;  // between memory and units
 };
 UnitCycles EstimateUnits(const CycleModel& model, const CommandLoad& load);
-// Cycles of one command, rounded up; an estimate (target/core_spec.h).
+// Cycles of a command between others of one core, rounded up; an estimate (target/core_spec.h).
+// They are its own time and the wait for the next command's fetch, and so do not depend on its
+// neighbours: searches add them up. The sum is the frame's time but for the first fetch and the
+// wait behind the last command.
 int64_t EstimateCycles(const CycleModel& model, const CommandLoad& load);
+
+// Runs a stream's commands by the cycle model, one after the other in the stream's order.
+// target/README.md states when each begins.
+class StreamClock {
+ public:
+  StreamClock(const CycleModel& model, int64_t cores);
+  // Runs the next command. Its cycles: from the end of what its core and its phase wait for, to its
+  // own end; so they begin with the wait for its fetch. core: below `cores`.
+  int64_t Run(int64_t phase, int32_t core, const CommandLoad& load);
+  // When all commands so far have ended.
+  int64_t cycles() const { return latest_end_; }
+  // When the core's next command is fetched.
+  int64_t FetchedAt(int32_t core) const { return cores_[static_cast<size_t>(core)].fetched; }
+
+ private:
+  struct Core {
+    int64_t fetched = 0;
+    int64_t ended = 0;
+  };
+  const CycleModel* model_;
+  std::vector<Core> cores_;
+  int64_t phase_ = 0;
+  int64_t phase_begin_ = 0;
+  int64_t latest_end_ = 0;
+};
 
 // Adds up the cycles of commands. Those of a core follow each other; cores run side by side within
 // a phase (ir/integer/phases.h), which takes as long as its slowest core. Phases follow each other.

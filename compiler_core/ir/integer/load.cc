@@ -58,4 +58,18 @@ CommandLoad LoadOf(const Body& body, const MacArray* array) {
   return load;
 }
 
+FrameLoad FrameLoadOf(const Program& program, const CoreSpec& core) {
+  FrameLoad frame;
+  StreamClock clock(*core.cycles, CoresOf(core));
+  int64_t phase = 0;
+  for (const Command& command : program.commands) {
+    if (command.barrier) ++phase;
+    const CommandLoad one = LoadOf(command.body, MacArrayOf(core));
+    clock.Run(phase, command.core, one);
+    frame.load += one;
+  }
+  frame.cycles = clock.cycles();
+  return frame;
+}
+
 }  // namespace npuc::integer

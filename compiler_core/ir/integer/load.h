@@ -10,6 +10,13 @@ namespace npuc::integer {
 // The load of one command (ir/cmd/load.h). array: of its core; null: none is stated.
 CommandLoad LoadOf(const Body& body, const MacArray* array);
 
+// The estimated cycles of a frame, and its multiply-adds. core: has a cycle model.
+struct FrameLoad {
+  CommandLoad load;
+  int64_t cycles = 0;
+};
+FrameLoad FrameLoadOf(const Program& program, const CoreSpec& core);
+
 // The cycles of a Convolve's or a Product's multiply-adds in an array; 0 of other commands.
 // target/README.md states what is counted.
 int64_t ArrayCycles(const Body& body, const MacArray& array);

@@ -100,6 +100,60 @@ TEST(PhaseClock, WaitsForTheSlowestCoreOfEachPhase) {
   EXPECT_EQ(clock.busy(), (std::map<int32_t, int64_t>{{0, 15}, {1, 33}, {2, 7}}));
 }
 
+constexpr CycleModel kModel = {64, 2, 1, 1, 1};  // a cycle for each element
+
+CommandLoad Elements(int64_t count) {
+  CommandLoad load;
+  load.elements = count;
+  return load;
+}
+
+// Each command's cycles begin with the wait for its fetch: 64 before the first, none behind a
+// command of 100, 34 behind one of 30.
+TEST(StreamClock, FetchesTheNextCommandWhileOneRuns) {
+  StreamClock clock(kModel, 1);
+  EXPECT_EQ(clock.Run(0, 0, Elements(100)), 64 + 100);
+  EXPECT_EQ(clock.Run(0, 0, Elements(30)), 30);
+  EXPECT_EQ(clock.Run(0, 0, Elements(10)), 34 + 10);
+  EXPECT_EQ(clock.cycles(), 64 + 100 + 30 + 34 + 10);
+}
+
+TEST(StreamClock, FetchesBetweenCommandsWithOneSetOfRegisters) {
+  CycleModel model = kModel;
+  model.register_sets = 1;
+  StreamClock clock(model, 2);
+  EXPECT_EQ(clock.Run(0, 0, Elements(100)), 64 + 100);
+  EXPECT_EQ(clock.Run(0, 0, Elements(30)), 64 + 30);
+  EXPECT_EQ(clock.Run(1, 1, Elements(10)), 64 + 10);
+  EXPECT_EQ(clock.cycles(), 3 * 64 + 140);
+}
+
+// A barrier holds the begin of a command and not its fetch.
+TEST(StreamClock, FetchesBeforeABarrier) {
+  StreamClock clock(kModel, 3);
+  EXPECT_EQ(clock.Run(0, 0, Elements(20)), 84);
+  EXPECT_EQ(clock.Run(0, 1, Elements(30)), 94);
+  EXPECT_EQ(clock.Run(1, 2, Elements(5)), 5);         // core 2 has waited since 64
+  EXPECT_EQ(clock.Run(2, 0, Elements(40)), 29 + 40);  // fetched from 64 on, the phase begins at 99
+  EXPECT_EQ(clock.cycles(), 99 + 69);
+}
+
+// Searches add up the frame's time but for its ends.
+TEST(StreamClock, IsTheSumOfTheCommandsOfACore) {
+  std::mt19937 random(27);
+  for (int round = 0; round < 200; ++round) {
+    StreamClock clock(kModel, 1);
+    int64_t sum = 0;
+    int64_t last = 0;
+    for (int i = 0; i < 20; ++i) {
+      last = 1 + static_cast<int64_t>(random() % 130);
+      sum += EstimateCycles(kModel, Elements(last));
+      clock.Run(0, 0, Elements(last));
+    }
+    ASSERT_EQ(clock.cycles(), 64 + sum - std::max<int64_t>(0, 64 - last)) << round;
+  }
+}
+
 TEST(ArrayCycles, OfProducts) {
   Product p;
   p.extents = {1, 1, 2, 3, 9, 17};

@@ -24,9 +24,15 @@ using integer::Counts;
 constexpr size_t kMaxTables = 16;
 constexpr int kRounds = 2;  // of choosing tables anew
 
-// A constant of slot weight.
-struct Constant {
+// Bytes of slot weight that a command reads. A part of a command that cores share reads some of the
+// bytes that the whole reads; each range is a constant of its own, since a code is decoded whole.
+struct Range {
+  int64_t offset_bytes = 0;
   int64_t size_bytes = 0;
+  auto operator<=>(const Range&) const = default;
+};
+
+struct Constant {
   bool is_weights = true;  // of convolutions alone, with 8 bits
   int table = -1;
   std::vector<uint8_t> coded = {};
@@ -72,41 +78,47 @@ class Coder {
     for (const integer::Command& command : program_.commands) {
       const auto* convolve = std::get_if<Convolve>(&command.body);
       for (const Access& access : ConstantsOf(command.body)) {
-        Constant& constant = constants_[access.operand.offset_bytes];
-        constant.size_bytes = std::max(constant.size_bytes, access.size_bytes);
+        Constant& constant = constants_[RangeOf(access)];
         constant.is_weights = constant.is_weights && access.role == OperandRole::kWeights &&
                               convolve->weight_type == DType::kInt8;
       }
     }
   }
 
-  absl::Span<const uint8_t> BytesOf(int64_t offset, const Constant& constant) const {
+  static Range RangeOf(const Access& access) {
+    return {access.operand.offset_bytes, access.size_bytes};
+  }
+
+  absl::Span<const uint8_t> BytesOf(const Range& range) const {
     return absl::MakeConstSpan(program_.weights)
-        .subspan(static_cast<size_t>(offset), static_cast<size_t>(constant.size_bytes));
+        .subspan(static_cast<size_t>(range.offset_bytes), static_cast<size_t>(range.size_bytes));
   }
 
   // The largest tensors first: each joins the group where it takes the fewest bytes, or begins one,
   // or stays as it is.
   void ChooseTables() {
-    std::vector<std::pair<int64_t, Constant*>> tensors;
-    for (auto& [offset, constant] : constants_) {
-      if (constant.is_weights) tensors.emplace_back(offset, &constant);
+    std::vector<std::pair<Range, Constant*>> tensors;
+    for (auto& [range, constant] : constants_) {
+      if (constant.is_weights) tensors.emplace_back(range, &constant);
     }
     std::stable_sort(tensors.begin(), tensors.end(), [](const auto& x, const auto& y) {
-      return x.second->size_bytes > y.second->size_bytes;
+      return x.first.size_bytes > y.first.size_bytes;
     });
     std::vector<Counts> counts;
-    for (const auto& [offset, constant] : tensors) {
-      counts.push_back(integer::CountsOf(BytesOf(offset, *constant)));
+    for (const auto& [range, constant] : tensors) {
+      counts.push_back(integer::CountsOf(BytesOf(range)));
     }
     std::vector<Group> groups;
     for (int round = 0; round < kRounds; ++round) {
-      for (size_t i = 0; i < tensors.size(); ++i) Choose(counts[i], *tensors[i].second, groups);
+      for (size_t i = 0; i < tensors.size(); ++i) {
+        Choose(counts[i], tensors[i].first.size_bytes, *tensors[i].second, groups);
+      }
     }
     for (const Group& group : groups) tables_.push_back(integer::TableFor(group.counts));
   }
 
-  static void Choose(const Counts& counts, Constant& constant, std::vector<Group>& groups) {
+  static void Choose(const Counts& counts, int64_t size_bytes, Constant& constant,
+                     std::vector<Group>& groups) {
     if (constant.table >= 0) {
       Group& old = groups[static_cast<size_t>(constant.table)];
       old.counts = Sum(old.counts, counts, -1);
@@ -114,7 +126,7 @@ class Coder {
       --old.members;
     }
     constant.table = -1;
-    int64_t least = constant.size_bytes;
+    int64_t least = size_bytes;
     for (size_t k = 0; k < groups.size(); ++k) {
       const int64_t bytes = BestBytes(Sum(groups[k].counts, counts, 1)) - groups[k].bytes +
                             (groups[k].members == 0 ? integer::kCodeTableBytes : 0);
@@ -136,18 +148,18 @@ class Coder {
   // Encodes what has a table; a group that does not gain its table's bytes stays as it is.
   absl::Status Encode() {
     std::vector<int64_t> gains(tables_.size(), -integer::kCodeTableBytes);
-    for (auto& [offset, constant] : constants_) {
+    for (auto& [range, constant] : constants_) {
       if (constant.table < 0) continue;
       const CodeTable& table = tables_[static_cast<size_t>(constant.table)];
-      ASSIGN_OR_RETURN(constant.coded, integer::EncodeWeights(BytesOf(offset, constant), table));
-      const int64_t gain = constant.size_bytes - static_cast<int64_t>(constant.coded.size());
+      ASSIGN_OR_RETURN(constant.coded, integer::EncodeWeights(BytesOf(range), table));
+      const int64_t gain = range.size_bytes - static_cast<int64_t>(constant.coded.size());
       if (gain <= 0) {
         constant.table = -1;
       } else {
         gains[static_cast<size_t>(constant.table)] += gain;
       }
     }
-    for (auto& [offset, constant] : constants_) {
+    for (auto& [range, constant] : constants_) {
       if (constant.table >= 0 && gains[static_cast<size_t>(constant.table)] <= 0) {
         constant.table = -1;
       }
@@ -165,12 +177,12 @@ class Coder {
 
   // Moves a command's constants to where they lie now.
   struct Mover {
-    const std::map<int64_t, Constant>& constants;
+    const std::map<Range, Constant>& constants;
     std::vector<Access> accesses;  // before anything moved
     void Place(absl::string_view name, Operand& operand) const {
       for (const Access& access : accesses) {
         if (npuc::NameOf(access.role) != name || access.operand.buffer != operand.buffer) continue;
-        const auto found = constants.find(access.operand.offset_bytes);
+        const auto found = constants.find(RangeOf(access));
         if (found == constants.end()) continue;
         // A walk may begin above its lowest byte.
         operand.offset_bytes += found->second.new_offset - access.operand.offset_bytes;
@@ -191,9 +203,9 @@ class Coder {
 
   void Lay() {
     std::vector<int64_t> table_offsets(tables_.size(), -1);
-    for (auto& [offset, constant] : constants_) {
+    for (auto& [range, constant] : constants_) {
       if (constant.table < 0) {
-        constant.new_offset = Append(BytesOf(offset, constant));
+        constant.new_offset = Append(BytesOf(range));
         continue;
       }
       int64_t& table = table_offsets[static_cast<size_t>(constant.table)];
@@ -202,9 +214,11 @@ class Coder {
     }
     for (integer::Command& command : program_.commands) {
       auto* convolve = std::get_if<Convolve>(&command.body);
-      const Constant* weights =
-          convolve == nullptr ? nullptr : &constants_.at(convolve->weights.offset_bytes);
       Mover mover{constants_, ConstantsOf(command.body)};
+      const Constant* weights = nullptr;
+      for (const Access& access : mover.accesses) {
+        if (access.role == OperandRole::kWeights) weights = &constants_.at(RangeOf(access));
+      }
       integer::VisitFields(mover, command.body);
       if (weights == nullptr || weights->table < 0) continue;
       convolve->coded_bytes = static_cast<int32_t>(weights->coded.size());
@@ -220,7 +234,7 @@ class Coder {
   }
 
   integer::Program& program_;
-  std::map<int64_t, Constant> constants_;  // by offset
+  std::map<Range, Constant> constants_;
   std::vector<CodeTable> tables_;
   std::vector<uint8_t> laid_;
 };

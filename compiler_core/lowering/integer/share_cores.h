@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "compiler_core/ir/cmd/load.h"
 #include "compiler_core/ir/integer/command.h"
 #include "compiler_core/target/core_spec.h"
 
@@ -25,9 +27,10 @@ struct ManualRows {
 };
 
 // Shares a program among the cores of one chip. Each command is cut into parts
-// (ir/integer/parts.h), by rows or by result channels, whichever the cycle model finds faster; the
-// parts are a phase (ir/integer/phases.h) of their own, one a core. Commands that nothing makes
-// faster stay on core 0.
+// (ir/integer/parts.h) by rows or by result channels, or stays whole; the parts are a phase
+// (ir/integer/phases.h) of their own, one a core. The cuts of all commands are chosen together, for
+// the fewest cycles of the frame by the cycle model: while some cores run a command the others
+// fetch their next ones, so that cores may take turns at commands that are shorter than a fetch.
 class CoreSharing {
  public:
   // cores: at least 2 of them.
@@ -43,11 +46,28 @@ class CoreSharing {
   absl::Status Share(integer::Program& program) const;
 
  private:
-  integer::Sharing Best(const integer::Program& program, const integer::Command& command) const;
+  // A way to run a command: its parts, each on a core of its own or behind the part before it.
+  struct Cut {
+    integer::Sharing sharing;
+    std::vector<integer::Body> parts;
+    std::vector<CommandLoad> loads;  // of the parts
+  };
+  // The cut of a command that was chosen, and the core of each part.
+  struct Choice {
+    Cut cut;
+    std::vector<int32_t> cores;
+  };
+
+  // The whole command first.
+  std::vector<Cut> CutsOf(const integer::Program& program, const integer::Command& command,
+                          bool by_channels) const;
   bool CanRun(const integer::Program& program, const std::vector<integer::Body>& parts) const;
-  int64_t CyclesOf(const integer::Body& body) const;
-  // The core that takes part i.
-  int32_t CoreOfPart(size_t i, size_t parts) const;
+  // For each command. Weights that some commands would read whole and others in parts are read
+  // whole by all: each range of bytes that a command reads is coded and stored on its own.
+  std::vector<Choice> ChooseCuts(const integer::Program& program) const;
+  // The same, with no command cut by channels whose weights begin at one of `whole_weights`.
+  std::vector<Choice> ChooseCuts(const integer::Program& program,
+                                 const std::set<int64_t>& whole_weights) const;
 
   const CoreSpec& core_;
   const int64_t cores_;

@@ -2,8 +2,10 @@
 
 #include <array>
 #include <string>
+#include <variant>
 #include <vector>
 
+#include "compiler_core/ir/integer/load.h"
 #include "compiler_core/ir/integer/phases.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -28,7 +30,7 @@ Command Layer(const std::string& name, int32_t from, int32_t side, int32_t in_c,
   c.out_c = out_c;
   c.window.kernel_h = c.window.kernel_w = 3;
   c.window.pad_top = c.window.pad_left = 1;
-  c.weights = c.bias = c.factors = {BufferId(4), 0};
+  c.weights = c.bias = c.factors = {BufferId(4), from * (1 << 18)};
   return {c, name};
 }
 
@@ -71,6 +73,23 @@ TEST(CoreSharing, TakesRowsOrChannelsByTheCycleModel) {
                                                      "weights 1", "weights 2", "small 0 barrier"));
 }
 
+// Each core fetches its next command while the others run theirs.
+TEST(CoreSharing, TakesTurnsAtCommandsThatAreShorterThanAFetch) {
+  Program program = ThreeLayers();
+  program.commands.clear();
+  for (const char* name : {"a", "b", "c", "d"}) program.commands.push_back(Layer(name, 0, 1, 4, 4));
+  PlaceApart(program);
+  const int64_t on_one_core = integer::FrameLoadOf(program, ThreeCores()).cycles;
+  const CoreSharing sharing(ThreeCores(), 3, {});
+  sharing.Choose(program);
+  ASSERT_TRUE(sharing.Share(program).ok());
+  EXPECT_THAT(LinesOf(program),
+              testing::ElementsAre("a 0", "b 1 barrier", "c 2 barrier", "d 0 barrier"));
+  const int64_t fetch = ThreeCores().cycles->command_cycles;
+  EXPECT_GT(on_one_core, 4 * fetch);
+  EXPECT_LT(integer::FrameLoadOf(program, ThreeCores()).cycles, 3 * fetch);
+}
+
 // A result over rows of its operand is for one core, whatever was wished for.
 TEST(CoreSharing, LeavesWhatLiesOverItsOperand) {
   Program program = ThreeLayers();
@@ -81,6 +100,24 @@ TEST(CoreSharing, LeavesWhatLiesOverItsOperand) {
   ASSERT_TRUE(sharing.Share(program).ok());
   EXPECT_EQ(LinesOf(program)[0], "map 0");
   EXPECT_EQ(LinesOf(program)[1], "weights 0 barrier");
+}
+
+// Weights that a command must read whole are not stored in parts for another one as well.
+TEST(CoreSharing, ReadsWeightsInOneWay) {
+  for (const bool is_apart : {true, false}) {
+    Program program = ThreeLayers();
+    program.commands = {Layer("first", 1, 2, 128, 256), Layer("second", 1, 2, 128, 256)};
+    std::get<Convolve>(program.commands[1].body).a.buffer = BufferId(3);
+    std::get<Convolve>(program.commands[1].body).result.d.buffer = BufferId(0);
+    const CoreSharing sharing(ThreeCores(), 3, {});
+    sharing.Choose(program);
+    PlaceApart(program);
+    if (!is_apart) program.buffers[3].offset_bytes = 64;
+    ASSERT_TRUE(sharing.Share(program).ok());
+    const Sharing by_channels = {Sharing::Axis::kChannels, 3};
+    EXPECT_EQ(program.commands.front().sharing == by_channels, is_apart);
+    EXPECT_EQ(program.commands.back().sharing == by_channels, is_apart);
+  }
 }
 
 TEST(CoreSharing, GivesRowsThatAreAskedFor) {

@@ -12,6 +12,7 @@
 #include "compiler_core/ir/integer/access.h"
 #include "compiler_core/lowering/integer/context.h"
 #include "compiler_core/ops/facts.h"
+#include "compiler_core/ops/layers.h"
 #include "compiler_core/ops/window.h"
 
 namespace npuc {
@@ -42,15 +43,24 @@ absl::StatusOr<Layout> LayoutOf(const Node& root, const Shape& weight, LayerKern
   return Layout{1, weight[2] * weight[3], weight[3]};
 }
 
+// True where the scales' dimension is of result channels. A depthwise weight [h,w,c,m] has two
+// such: scales run along one of them, or along the last over both.
+bool ScalesResults(const IntegerContext& context, const QuantParams& params) {
+  if (context.root().op == Op::kDepthwiseConv2D) return params.axis == 2 || params.axis == 3;
+  return params.axis == ChannelAxis(context.graph(), context.layer());
+}
+
 // The scale of each result channel, from scales along the weight's axis.
-absl::Status SpreadScales(const Node& root, const Shape& weight, const QuantParams& params,
-                          LayerKernel& kernel) {
+absl::Status SpreadScales(const IntegerContext& context, const Shape& weight,
+                          const QuantParams& params, LayerKernel& kernel) {
   const int64_t count = static_cast<int64_t>(params.scale.size());
-  if (count == 1 || count == kernel.out) {
+  const bool are_results = ScalesResults(context, params);
+  if (count == 1 || (are_results && count == kernel.out)) {
     kernel.scales = params.scale;
     return absl::OkStatus();
   }
-  if (root.op != Op::kDepthwiseConv2D || params.axis < 2 || count != weight[params.axis]) {
+  if (context.root().op != Op::kDepthwiseConv2D || !are_results ||
+      count != weight[static_cast<size_t>(params.axis)]) {
     return absl::UnimplementedError(absl::StrCat(count, " weight scales along axis ", params.axis,
                                                  " for ", kernel.out, " result channels"));
   }
@@ -89,7 +99,7 @@ absl::StatusOr<LayerKernel> TakeKernel(IntegerContext& context) {
   LayerKernel kernel;
   kernel.dtype = params->dtype;
   ASSIGN_OR_RETURN(const Layout layout, LayoutOf(context.root(), shape, kernel));
-  RETURN_IF_ERROR(SpreadScales(context.root(), shape, *params, kernel));
+  RETURN_IF_ERROR(SpreadScales(context, shape, *params, kernel));
   kernel.values.reserve(static_cast<size_t>(kernel.out * kernel.taps * kernel.group));
   for (int64_t o = 0; o < kernel.out; ++o) {
     for (int64_t tap = 0; tap < kernel.taps; ++tap) {
@@ -137,6 +147,11 @@ absl::StatusOr<std::vector<int64_t>> StoredBiases(IntegerContext& context, const
   const Tensor* real = bias.valid() ? context.graph().ConstantOf(bias) : nullptr;
   if (real != nullptr && real->element_count() != kernel.out) {
     return absl::UnimplementedError("a bias that is not one number a result channel");
+  }
+  const QuantParams* stored = given != nullptr ? context.FindParams(bias) : nullptr;
+  if (stored != nullptr && std::any_of(stored->zero_point.begin(), stored->zero_point.end(),
+                                       [](int64_t zero) { return zero != 0; })) {
+    return absl::UnimplementedError("its bias is asymmetric");
   }
   for (size_t o = 0; o < biases.size(); ++o) {
     const double scale = input.scale[0] * kernel.scales[kernel.scales.size() == 1 ? 0 : o];

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compiler_core/base/rounding.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/ops/move_emit.h"
 #include "compiler_core/ops/shape_util.h"
@@ -12,11 +13,26 @@
 namespace npuc {
 namespace {
 
+// Records of channels [first, first + count) under kernel m: the taps of each, then its bias, if
+// any.
+std::vector<float> RecordsOf(const Tensor& weight, absl::Span<const float> bias, int64_t m,
+                             int64_t first, int64_t count) {
+  const Shape& shape = weight.shape();
+  const int64_t taps = shape[0] * shape[1];
+  std::vector<float> records;
+  for (int64_t c = first; c < first + count; ++c) {
+    for (int64_t tap = 0; tap < taps; ++tap) {
+      records.push_back(static_cast<float>(weight.at((tap * shape[2] + c) * shape[3] + m)));
+    }
+    if (!bias.empty()) records.push_back(bias[c * shape[3] + m]);
+  }
+  return records;
+}
+
 // Result channel c * multiplier + m: the plane of channel c under kernel m. image [h,w,c].
 absl::Status LowerPlanes(LowerContext& context, Operand image, Operand d,
                          const WindowGeometry& window, const Tensor& weight,
                          absl::Span<const float> bias) {
-  const int64_t taps = window.kernel[0] * window.kernel[1];
   const int64_t channels = weight.shape()[2];
   const int64_t multiplier = weight.shape()[3];
   const int64_t pixels = window.output[0] * window.output[1];
@@ -25,15 +41,8 @@ absl::Status LowerPlanes(LowerContext& context, Operand image, Operand d,
   if (channels > 1) {
     ASSIGN_OR_RETURN(planes, TransposedView(context, image, image_pixels, channels));
   }
-  const std::vector<float> weights = weight.ToFloats();
   for (int64_t m = 0; m < multiplier; ++m) {
-    std::vector<float> records;
-    for (int64_t c = 0; c < channels; ++c) {
-      for (int64_t tap = 0; tap < taps; ++tap) {
-        records.push_back(weights[(tap * channels + c) * multiplier + m]);
-      }
-      if (!bias.empty()) records.push_back(bias[c * multiplier + m]);
-    }
+    const std::vector<float> records = RecordsOf(weight, bias, m, 0, channels);
     const bool is_result = multiplier == 1 && LiesTransposed(context, channels, pixels);
     const Operand results = is_result ? d : context.Temp(channels * pixels);
     RETURN_IF_ERROR(
@@ -46,12 +55,21 @@ absl::Status LowerPlanes(LowerContext& context, Operand image, Operand d,
   return absl::OkStatus();
 }
 
-// Rows of the result that a band may have, so that operand, result and the band's padded rows and
-// planes fit the data memory. All of them where everything fits at once, or no band does.
-int64_t RowsOfABand(const LowerContext& context, const WindowGeometry& window, int64_t channels,
-                    int64_t results) {
-  const int64_t row = window.output[1] * results * kHalfBytes;
+// The parts of an image that is too large to be turned into planes at once.
+struct ImageCut {
+  int64_t rows = 0;      // of the result in a band: all, or fewer
+  int64_t channels = 0;  // in a group: all, or fewer
+};
+
+// The cut by which operand, result and the padded image and planes of one part fit the data memory:
+// into bands of rows, or into groups of channels, which need no rows twice, where these take fewer
+// commands. None where everything fits at once, or no band does.
+ImageCut CutOf(const LowerContext& context, const WindowGeometry& window, int64_t channels,
+               int64_t multiplier) {
+  const ImageCut whole{window.output[0], channels};
+  const int64_t row = window.output[1] * channels * multiplier * kHalfBytes;
   const int64_t wide = window.input[1] + window.pad_before[1] + window.pad_after[1];
+  const int64_t high = window.input[0] + window.pad_before[0] + window.pad_after[0];
   const int64_t wide_row = wide * channels * kHalfBytes;
   const int64_t rows = window.output[0];
   // Bytes at once: rows are padded, then turned into planes, which become the results' planes.
@@ -65,10 +83,40 @@ int64_t RowsOfABand(const LowerContext& context, const WindowGeometry& window, i
   // Bands that see nothing but padding are not worth code.
   const bool is_padded_far =
       std::max(window.pad_before[0], window.pad_after[0]) >= window.kernel[0];
-  if (context.plain_commands() || is_padded_far || needed(rows) <= limit) return rows;
+  if (context.plain_commands() || is_padded_far || needed(rows) <= limit) return whole;
   int64_t band = rows - 1;
   while (band > 0 && needed(band) > free) --band;
-  return band > 0 ? band : rows;
+  if (band == 0) return whole;
+  int64_t group = multiplier == 1 ? channels - 1 : 0;
+  while (group > 0 && (channels % group != 0 || 2 * group * high * wide * kHalfBytes > free)) {
+    --group;
+  }
+  // A group is copied, turned into planes and convolved; the border is filled by two commands and
+  // the result turned back by one. A band takes these but for one of the border, each time.
+  const bool by_groups = group > 0 && 3 * (channels / group) + 3 <= 5 * DivideUp(rows, band);
+  return by_groups ? ImageCut{rows, group} : ImageCut{band, channels};
+}
+
+// LowerPlanes by groups of so many channels; their planes lie one behind the other.
+absl::Status LowerGroups(LowerContext& context, Operand image, Operand d, WindowGeometry window,
+                         const Tensor& weight, absl::Span<const float> bias, int64_t group) {
+  const int64_t channels = weight.shape()[2];
+  const int64_t pixels = window.output[0] * window.output[1];
+  const Shape shape = {window.input[0], window.input[1], group};
+  const Shape strides = {window.input[1] * channels, channels, 1};
+  ASSIGN_OR_RETURN(const PaddedPlace padded, PlaceForPadded(context, group, /*fill=*/0.0f, window));
+  const bool is_result = LiesTransposed(context, channels, pixels);
+  const Operand results = is_result ? d : context.Temp(channels * pixels);
+  for (int64_t first = 0; first < channels; first += group) {
+    RETURN_IF_ERROR(EmitMove(context, shape, image, {first, strides}, padded.place, padded.image));
+    ASSIGN_OR_RETURN(
+        const Operand planes,
+        TransposedView(context, padded.place, window.input[0] * window.input[1], group));
+    RETURN_IF_ERROR(EmitDepthwise(context, planes, results.Plus(first * pixels * kHalfBytes),
+                                  window, group, 1, RecordsOf(weight, bias, 0, first, group),
+                                  !bias.empty()));
+  }
+  return is_result ? absl::OkStatus() : EmitTranspose(context, results, d, channels, pixels);
 }
 
 // The window of result rows [first, first + rows), and the first operand row that it reads.
@@ -85,12 +133,16 @@ WindowGeometry BandOf(const WindowGeometry& window, int64_t first, int64_t rows,
 }
 
 // LowerPlanes of an image that may be too large to be turned into planes at once.
-absl::Status LowerBands(LowerContext& context, Operand image, Operand d,
-                        const WindowGeometry& window, const Tensor& weight,
-                        absl::Span<const float> bias) {
+absl::Status LowerInParts(LowerContext& context, Operand image, Operand d,
+                          const WindowGeometry& window, const Tensor& weight,
+                          absl::Span<const float> bias) {
   const int64_t channels = weight.shape()[2];
   const int64_t results = channels * weight.shape()[3];
-  const int64_t step = RowsOfABand(context, window, channels, results);
+  const ImageCut cut = CutOf(context, window, channels, weight.shape()[3]);
+  const int64_t step = cut.rows;
+  if (cut.channels < channels) {
+    return LowerGroups(context, image, d, window, weight, bias, cut.channels);
+  }
   if (step == window.output[0]) {
     WindowGeometry whole = window;
     ASSIGN_OR_RETURN(image, PadImage(context, image, channels, /*fill=*/0.0f, whole));
@@ -184,7 +236,7 @@ struct DepthwiseConv2D {
         view, context, weight.shape()[2] * weight.shape()[3],
         [&](Operand image, Operand d, WindowGeometry window) -> absl::Status {
           if (FitsPlaneUnit(context.limits(), window)) {
-            return LowerBands(context, image, d, window, weight, bias);
+            return LowerInParts(context, image, d, window, weight, bias);
           }
           ASSIGN_OR_RETURN(image,
                            PadImage(context, image, weight.shape()[2], /*fill=*/0.0f, window));

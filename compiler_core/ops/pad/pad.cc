@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <utility>
 
 #include "compiler_core/base/status.h"
@@ -12,6 +13,14 @@ namespace {
 
 absl::StatusOr<std::vector<int64_t>> PaddingsAttr(const Node& node, size_t rank) {
   return BoundedIntsAttr(node, "paddings", 2 * rank, 0, kMaxElements);
+}
+
+// Attribute value as an element: integers are exact where doubles are.
+Tensor FillOf(const Node& node, DType dtype) {
+  const double value = FloatAttrOr(node, "value", 0.0);
+  std::vector<uint8_t> bytes(sizeof(value));
+  std::memcpy(bytes.data(), &value, sizeof(value));
+  return CastTensor(Tensor({DType::kFloat64, {}}, std::move(bytes)), dtype);
 }
 
 // Attribute paddings: before and after, dimension by dimension; attribute value (0.0): what fills
@@ -52,8 +61,7 @@ struct Pad {
     for (size_t i = 0; i < type.shape.size(); ++i) {
       target.offset += paddings[2 * i] * target.strides[i];
     }
-    const Tensor fill = CastTensor(
-        Tensor::ScalarFloat(static_cast<float>(FloatAttrOr(node, "value", 0.0))), type.dtype);
+    const Tensor fill = FillOf(node, type.dtype);
     const int64_t element_size = SizeOf(type.dtype);
     std::vector<uint8_t> bytes(type.size_bytes());
     for (int64_t at = 0; at < type.size_bytes(); at += element_size) {

@@ -93,6 +93,7 @@ class Keeper {
   absl::StatusOr<KeptScales> Run() {
     kept_.graph.set_name(graph_.name());
     FindReadAsFloat();
+    FindStoredMoves();
     for (const Node& node : graph_.nodes()) {
       if (node.op != Op::kDequantize || graph_.def(node.inputs[0]).op != Op::kPlaceholder) continue;
       stored_inputs_.insert(node.inputs[0]);
@@ -153,14 +154,19 @@ class Keeper {
 
   // A result that the model does not store, and that several clamps cut: it has no scale but those
   // of the clamps, so that each but the last has a copy of the operator.
+  // A result that is stored behind a move and also read inside of another operator, as the rows
+  // that two enlarged pictures share: the move has a copy of the operator, so that what is stored
+  // is rounded once.
   ValueId OperandOf(const Node& node, ValueId operand) {
     const ValueId value = New(operand);
     const Op def = graph_.def(operand).op;
-    if (!clamped_.contains(operand) || def == Op::kDequantize || def == Op::kPlaceholder ||
-        def == Op::kConst || !IsClampOf(node, operand)) {
+    if (def == Op::kDequantize || def == Op::kPlaceholder || def == Op::kConst) return value;
+    if (also_inside_.contains(operand) && stored_moves_.contains(node.outputs[0])) {
+      MarkAlsoFloat(value);
+    } else if (!clamped_.contains(operand) || !IsClampOf(node, operand) ||
+               --clamped_.at(operand) == 0) {
       return value;
     }
-    if (--clamped_.at(operand) == 0) return value;
     const absl::StatusOr<ValueId> again = ComputedAgain(value);
     return again.ok() ? *again : value;
   }
@@ -262,6 +268,35 @@ class Keeper {
     for (const ValueId value : others) clamped_.erase(value);
   }
 
+  // Marks moves whose results are stored, by a Quantize or behind a further such move, and nothing
+  // else reads; and results that such a move reads and something that stores nothing, too.
+  void FindStoredMoves() {
+    std::set<ValueId> read_otherwise, quantized;
+    for (const GraphOutput& output : graph_.outputs()) read_otherwise.insert(output.value);
+    std::set<ValueId> moved;
+    for (int i = graph_.node_count() - 1; i >= 0; --i) {  // readers first
+      const Node& node = graph_.node(NodeId(i));
+      if (node.op == Op::kQuantize) {
+        quantized.insert(node.inputs[0]);
+        continue;
+      }
+      const bool moves =
+          TraitsOf(node.op).keeps_parameters && node.inputs.size() == 1 && node.outputs.size() == 1;
+      const bool is_stored =
+          moves && !read_otherwise.contains(node.outputs[0]) &&
+          (quantized.contains(node.outputs[0]) || moved.contains(node.outputs[0]));
+      if (is_stored) {
+        stored_moves_.insert(node.outputs[0]);
+        moved.insert(node.inputs[0]);
+      } else {
+        read_otherwise.insert(node.inputs.begin(), node.inputs.end());
+      }
+    }
+    for (const ValueId value : moved) {
+      if (read_otherwise.contains(value) && !quantized.contains(value)) also_inside_.insert(value);
+    }
+  }
+
   // The value that a Quantize stores. Integers, and inputs, which come as integers, go from one
   // scale to the other. What an operator computed is computed again for each scale, and once more
   // for those that read it as a float: made from the first's integers, it would saturate where the
@@ -282,10 +317,20 @@ class Keeper {
     for (const ValueId copy : copies_[value]) {
       if (SameIntegers(params_.at(copy), params)) return copy;
     }
-    if (found == params_.end()) also_float_.insert(value);
+    if (found == params_.end()) MarkAlsoFloat(value);
     ASSIGN_OR_RETURN(const ValueId copy, ComputedAgain(value));
     copies_[value].push_back(copy);
     return copy;
+  }
+
+  // Marks a value, and those that it is moved from: its readers read them.
+  void MarkAlsoFloat(ValueId value) {
+    while (!params_.contains(value) && kept_.graph.ConstantOf(value) == nullptr) {
+      also_float_.insert(value);
+      const Node& node = kept_.graph.def(value);
+      if (!TraitsOf(node.op).keeps_parameters || node.inputs.size() != 1) break;
+      value = node.inputs[0];
+    }
   }
 
   // Whether the integers of `value` are those of others, which are stored so, moved alone.
@@ -426,13 +471,12 @@ class Keeper {
           static_cast<int>(std::find(perm->begin(), perm->end(), params.axis) - perm->begin());
     } else if (params.axis >= 0) {
       const Shape& to = (*moved)[0].shape();
-      const int axis = AxisAfterReshape(params.axis, stored->second.shape(), to);
+      const Shape& from = stored->second.shape();
+      const int axis = AxisAfterReshape(params.axis, from, to);
       // A depthwise weight's last dimension may be cut in two: then it is its scales' that count.
+      const bool is_last = params.axis + 1 == static_cast<int>(from.size());
+      if (axis < 0 && params.scale.size() > 1 && !is_last) return false;
       params.axis = axis >= 0 ? axis : static_cast<int>(to.size()) - 1;
-      if (axis < 0 && params.scale.size() > 1 &&
-          stored->second.shape().back() != static_cast<int64_t>(params.scale.size())) {
-        return false;
-      }
     }
     const NodeSource source = kept_.graph.def(operand).source;
     AddConstant(node.outputs[0], (*moved)[0], params, source);
@@ -489,6 +533,8 @@ class Keeper {
   std::set<ValueId> read_as_float_;  // of graph_
   std::map<ValueId, int> clamped_;   // of graph_: clamps that read it and are to come
   std::map<ValueId, std::vector<ValueId>> copies_;  // of values that are stored with more scales
+  std::set<ValueId> stored_moves_;                  // of graph_: results of them
+  std::set<ValueId> also_inside_;                   // of graph_: FindStoredMoves
   std::set<ValueId> also_float_;             // of the new graph: computed again for their Quantize
   std::set<ValueId> stored_inputs_;          // old inputs of integers that a Dequantize reads
   std::map<ValueId, QuantParams> integers_;  // of old values that are integers, but constants

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "compiler_core/ir/graph/text.h"
+#include "compiler_core/ops/op.h"
 #include "gtest/gtest.h"
 
 namespace npuc {
@@ -161,16 +162,46 @@ TEST(KeepScales, AValueThatIsCopiedHasTheScaleOfItsCopies) {
   EXPECT_EQ(params->dtype, DType::kInt8);
 }
 
+// Parameters of a Neg of the model, %a, of which `stored` is quantized, behind `moves`, and of
+// which a PRelu reads what `inside` makes, %b.
+std::optional<QuantParams> ParamsOfSharedNeg(absl::string_view moves, absl::string_view stored,
+                                             absl::string_view inside) {
+  return ParamsBetween(
+      absl::StrCat("  %a = Neg(%fx) : f32[2,2] @\"neg\" (\"Neg\")\n", moves, "  %qa = Quantize(",
+                   stored,
+                   R"() {axis = -1, dtype = "u8", scale = [0.125], zero_point = [0]} : u8[2,2] @"qa"
+  %fa = Dequantize(%qa) {axis = -1, scale = [0.125], zero_point = [0]} : f32[2,2] @"fa"
+)",
+                   inside, "  %y = Add(%b, %fa) : f32[2,2] @\"op\" (\"PRelu\")\n"),
+      Op::kNeg);
+}
+
+constexpr absl::string_view kMoves = R"(  %r = Reshape(%a) {shape = [4]} : f32[4] @"neg/reshape"
+  %m = Reshape(%r) {shape = [2, 2]} : f32[2,2] @"neg/reshape"
+)";
+constexpr absl::string_view kReadAsItIs = R"(  %b = Mul(%a, %fx) : f32[2,2] @"op" ("PRelu")
+)";
+
 // As PRelu's negative part is, beside a Neg of the model, once equal nodes are one.
 TEST(KeepScales, AValueThatIsQuantizedForOthersAloneHasSixteenBits) {
+  const std::optional<QuantParams> params = ParamsOfSharedNeg("", "%a", kReadAsItIs);
+  ASSERT_TRUE(params.has_value());
+  EXPECT_EQ(params->dtype, DType::kInt16);
+}
+
+// As the rows of an enlarged picture are, beside one of other columns that is stored behind a move.
+TEST(KeepScales, AValueThatIsQuantizedBehindAMoveForOthersAloneHasSixteenBits) {
+  const std::optional<QuantParams> params = ParamsOfSharedNeg(kMoves, "%m", kReadAsItIs);
+  ASSERT_TRUE(params.has_value());
+  EXPECT_EQ(params->dtype, DType::kInt16);
+}
+
+// The move that both read is one node.
+TEST(KeepScales, AValueThatOthersReadBehindAMoveHasSixteenBits) {
   const std::optional<QuantParams> params =
-      ParamsBetween(R"(  %a = Neg(%fx) : f32[2,2] @"neg" ("Neg")
-  %qa = Quantize(%a) {axis = -1, dtype = "u8", scale = [0.125], zero_point = [0]} : u8[2,2] @"qa"
-  %fa = Dequantize(%qa) {axis = -1, scale = [0.125], zero_point = [0]} : f32[2,2] @"fa"
-  %b = Mul(%a, %fx) : f32[2,2] @"op" ("PRelu")
-  %y = Add(%b, %fa) : f32[2,2] @"op" ("PRelu")
-)",
-                    Op::kNeg);
+      ParamsOfSharedNeg(kMoves, "%m", R"(  %n = Neg(%r) : f32[4] @"op" ("PRelu")
+  %b = Reshape(%n) {shape = [2, 2]} : f32[2,2] @"op/reshape"
+)");
   ASSERT_TRUE(params.has_value());
   EXPECT_EQ(params->dtype, DType::kInt16);
 }
@@ -201,6 +232,27 @@ TEST(KeepScales, AFunctionBeginsBehindAMove) {
   const Layer& last = kept.plan.layers.back();
   EXPECT_EQ(last.type, "Activation");
   EXPECT_EQ(last.nodes.size(), 2u);
+}
+
+// Scales of rows are no scales of columns, of which there are as many: a reshape that cuts the
+// rows' dimension leaves real values.
+TEST(KeepScales, AReshapeThatCutsTheScalesDimensionKeepsRealValues) {
+  const KeptScales kept = KeptOf(R"(graph "m" {
+  %x = Placeholder() : f32[2,1,2] @"x"
+  %qx = Quantize(%x) {axis = -1, dtype = "i8", scale = [0.5], zero_point = [0]} : i8[2,1,2] @"x"
+  %fx = Dequantize(%qx) {axis = -1, scale = [0.5], zero_point = [0]} : f32[2,1,2] @"x"
+  %w = Const() {value = i8[4,4] "01010101010101010101010101010101"} : i8[4,4] @"w"
+  %fw = Dequantize(%w) {axis = 0, scale = [0.5, 1.0, 2.0, 4.0], zero_point = [0, 0, 0, 0]} : f32[4,4] @"w"
+  %r = Reshape(%fw) {shape = [2, 2, 4]} : f32[2,2,4] @"r"
+  %y = MatMul(%fx, %r) : f32[2,1,4] @"y"
+  %qy = Quantize(%y) {axis = -1, dtype = "i8", scale = [0.5], zero_point = [0]} : i8[2,1,4] @"y"
+  %fy = Dequantize(%qy) {axis = -1, scale = [0.5], zero_point = [0]} : f32[2,1,4] @"y"
+  return %fy @"y"
+}
+)");
+  const auto results = RunReference(kept.graph, {Tensor::FromFloats({2, 1, 2}, {1, 0, 0, 1})});
+  ASSERT_TRUE(results.ok()) << results.status();
+  EXPECT_EQ((*results)[0].ToFloats(), (std::vector<float>{0.5, 0.5, 0.5, 0.5, 4, 4, 4, 4}));
 }
 
 // An enlarged picture that is stored and read on has the integers of its parts, so that nothing is

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/ops/interval.h"
 #include "compiler_core/ops/layers.h"
 #include "compiler_core/ops/op.h"
 
@@ -41,32 +42,6 @@ bool TakesSixteenBits(const Node& node) {
                          Op::kReduceMax, Op::kReduceMean, Op::kRelu,    Op::kRelu6,  Op::kSub};
   return TraitsOf(node.op).keeps_parameters ||
          std::find(std::begin(kOps), std::end(kOps), node.op) != std::end(kOps);
-}
-
-// The range of a tensor's real values.
-struct Range {
-  double low = 0;
-  double high = 0;
-  double largest() const { return std::max(std::fabs(low), std::fabs(high)); }
-};
-
-Range Union(const Range& a, const Range& b) {
-  return {std::min(a.low, b.low), std::max(a.high, b.high)};
-}
-
-Range Product(const Range& a, const Range& b) {
-  const double corners[] = {a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high};
-  return {*std::min_element(std::begin(corners), std::end(corners)),
-          *std::max_element(std::begin(corners), std::end(corners))};
-}
-
-Range RangeOfConstant(const Tensor& tensor) {
-  Range range;
-  if (tensor.element_count() > 0) range.low = range.high = tensor.at(0);
-  for (int64_t i = 1; i < tensor.element_count(); ++i) {
-    range = Union(range, {tensor.at(i), tensor.at(i)});
-  }
-  return range;
 }
 
 // The scale 2^e, the smallest at which `largest` fits 16 bits.
@@ -120,7 +95,7 @@ class Spreader {
     if (!layer.weight.valid() || layer.type == "Activation" || Find(layer.weight) != nullptr) {
       return;
     }
-    const double largest = RangeOfConstant(*graph_.ConstantOf(layer.weight)).largest();
+    const double largest = LargestSize(IntervalOf(*graph_.ConstantOf(layer.weight)));
     if (!std::isfinite(largest)) return;
     plan_.values.emplace(layer.weight, SixteenBits(PowerOfTwoScale(largest)));
     const std::string& name = graph_.def(layer.weight).source.name;
@@ -190,14 +165,14 @@ class Spreader {
   std::optional<double> BoundOf(const Node& node) const {
     if (node.op == Op::kSoftmax || node.op == Op::kSigmoid || node.op == Op::kTanh) return 1.0;
     if (node.op != Op::kLogSoftmax && node.op != Op::kExp) return std::nullopt;
-    const Range x = RangeOf(node.inputs[0], {});
+    const Interval x = RangeOf(node.inputs[0], {});
     if (node.op == Op::kExp) {
       // Around a result of 1 the steps must not be coarser than those of the operand.
-      const double largest = std::exp(x.high);
+      const double largest = std::exp(x.most);
       const bool is_fine = PowerOfTwoScale(largest) <= Find(node.inputs[0])->scale[0];
       return is_fine ? std::optional<double>(largest) : std::nullopt;
     }
-    return x.high - x.low +
+    return x.most - x.least +
            std::log(static_cast<double>(graph_.type(node.inputs[0]).element_count()));
   }
 
@@ -248,8 +223,8 @@ class Spreader {
 
   void SpreadInside(const Layer& layer, ValueId output) {
     if (!IsInside(output)) return;
-    std::map<ValueId, Range> known;
-    std::optional<Range> range;
+    std::map<ValueId, Interval> known;
+    std::optional<Interval> range;
     for (const NodeId id : layer.nodes) {
       range = RangeOfResult(graph_.node(id), known);
       if (!range.has_value()) return;
@@ -258,17 +233,17 @@ class Spreader {
     double scale = std::numeric_limits<double>::infinity();
     for (const ValueId input : layer.inputs) scale = std::min(scale, Find(input)->scale[0]);
     // A limit for operands that are 0 alone.
-    const double fits = std::max(range->largest() / INT16_MAX, scale * 0x1p-15);
+    const double fits = std::max(LargestSize(*range) / INT16_MAX, scale * 0x1p-15);
     if (!(fits > 0) || !std::isfinite(fits)) return;
     plan_.values.emplace(output, SixteenBits(std::ldexp(
                                      scale, static_cast<int>(std::ceil(std::log2(fits / scale))))));
   }
 
-  Range RangeOf(ValueId value, const std::map<ValueId, Range>& known) const {
+  Interval RangeOf(ValueId value, const std::map<ValueId, Interval>& known) const {
     const auto found = known.find(value);
     if (found != known.end()) return found->second;
     const Tensor* constant = graph_.ConstantOf(value);
-    if (constant != nullptr) return RangeOfConstant(*constant);
+    if (constant != nullptr) return IntervalOf(*constant);
     const QuantParams& params = *Find(value);
     const auto real = [&](int64_t q) {
       return static_cast<double>(q - params.zero_point[0]) * params.scale[0];
@@ -277,55 +252,50 @@ class Spreader {
   }
 
   // Of the operators whose results grow no faster than their operands.
-  std::optional<Range> RangeOfResult(const Node& node,
-                                     const std::map<ValueId, Range>& known) const {
-    const Range x = RangeOf(node.inputs[0], known);
+  std::optional<Interval> RangeOfResult(const Node& node,
+                                        const std::map<ValueId, Interval>& known) const {
+    const Interval x = RangeOf(node.inputs[0], known);
     if (TraitsOf(node.op).keeps_parameters || node.op == Op::kAvgPool ||
         node.op == Op::kReduceMean || node.op == Op::kReduceMax) {
       return x;
     }
     if (node.op == Op::kPad) {
       const double value = FloatAttrOr(node, "value", 0.0);
-      return Union(x, {value, value});
+      return Hull(x, {value, value});
     }
-    if (node.op == Op::kNeg) return Range{-x.high, -x.low};
-    if (node.op == Op::kAbs) return Range{0, x.largest()};
+    if (node.op == Op::kNeg) return Interval{-x.most, -x.least};
+    if (node.op == Op::kAbs) return Interval{0, LargestSize(x)};
     if (const std::optional<Clamp> clamp = ClampOf(graph_, node); clamp.has_value()) {
-      const Range operand = RangeOf(clamp->operand, known);
-      return Range{std::clamp(operand.low, clamp->low, clamp->high),
-                   std::clamp(operand.high, clamp->low, clamp->high)};
+      const Interval operand = RangeOf(clamp->operand, known);
+      return Interval{std::clamp(operand.least, clamp->low, clamp->high),
+                      std::clamp(operand.most, clamp->low, clamp->high)};
     }
     if (node.op == Op::kMatMul) return RangeOfProduct(node, x);
     if (node.op == Op::kConcat) {
-      Range all = x;
-      for (const ValueId input : node.inputs) all = Union(all, RangeOf(input, known));
+      Interval all = x;
+      for (const ValueId input : node.inputs) all = Hull(all, RangeOf(input, known));
       return all;
     }
     if (node.inputs.size() != 2) return std::nullopt;
-    const Range y = RangeOf(node.inputs[1], known);
-    if (node.op == Op::kAdd) return Range{x.low + y.low, x.high + y.high};
-    if (node.op == Op::kSub) return Range{x.low - y.high, x.high - y.low};
-    if (node.op == Op::kMul) return Product(x, y);
-    if (node.op == Op::kMaximum) return Range{std::max(x.low, y.low), std::max(x.high, y.high)};
-    if (node.op == Op::kMinimum) return Range{std::min(x.low, y.low), std::min(x.high, y.high)};
-    return std::nullopt;
+    const Interval y = RangeOf(node.inputs[1], known);
+    return IntervalOfResult(node.op, x, y);
   }
 
-  std::optional<Range> RangeOfProduct(const Node& node, const Range& x) const {
+  std::optional<Interval> RangeOfProduct(const Node& node, const Interval& x) const {
     const Tensor* weight = graph_.ConstantOf(node.inputs[1]);
     if (weight == nullptr || weight->shape().size() != 2) return std::nullopt;
     const bool transposed = BoolAttrOr(node, "transpose_b", false);
     const int64_t columns = weight->shape()[transposed ? 0 : 1];
     const int64_t inner = weight->shape()[transposed ? 1 : 0];
-    Range all;
+    Interval all = {0, 0};
     for (int64_t c = 0; c < columns; ++c) {
-      Range sum;
+      Interval sum = {0, 0};
       for (int64_t i = 0; i < inner; ++i) {
         const double w = weight->at(transposed ? c * inner + i : i * columns + c);
-        const Range part = Product(x, {w, w});
-        sum = {sum.low + part.low, sum.high + part.high};
+        const Interval part = Product(x, {w, w});
+        sum = {sum.least + part.least, sum.most + part.most};
       }
-      all = Union(all, sum);
+      all = Hull(all, sum);
     }
     return all;
   }

@@ -13,8 +13,9 @@ function ports(report) {
   }
   const model = report.cycle_model;
   if (model) {
-    box.append(h('p', { class: 'soft' }, `Cycles are an estimate, not measured on silicon: for each command ${model.command_cycles} plus the larger of computing ` +
+    box.append(h('p', { class: 'soft' }, `Cycles are an estimate, not measured on silicon: ${model.register_sets > 1 ? `for each command` : `for each command ${model.command_cycles} plus`} the larger of computing ` +
       `(${model.macs_per_cycle} multiply-adds or ${model.elements_per_cycle} elements a cycle) and moving (${model.bytes_per_cycle} bytes a cycle).` +
+      (model.register_sets > 1 ? ` Fetching a command takes ${model.command_cycles}, while the core's command before runs.` : '') +
       (model.cores ? ` ${model.cores} cores work side by side from barrier to barrier, as long as the slowest of them; each has a port to the memory.` : '')));
   }
   return box;

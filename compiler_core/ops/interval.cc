@@ -1,0 +1,61 @@
+#include "compiler_core/ops/interval.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+namespace npuc {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr Interval kNothing = {kInfinity, -kInfinity};
+
+}  // namespace
+
+double LargestSize(const Interval& interval) {
+  return std::max(std::fabs(interval.least), std::fabs(interval.most));
+}
+
+Interval Hull(const Interval& a, const Interval& b) {
+  return {std::min(a.least, b.least), std::max(a.most, b.most)};
+}
+
+Interval Product(const Interval& a, const Interval& b) {
+  Interval product = kNothing;
+  for (const double corner :
+       {a.least * b.least, a.least * b.most, a.most * b.least, a.most * b.most}) {
+    if (std::isnan(corner)) return {};
+    product = Hull(product, {corner, corner});
+  }
+  return product;
+}
+
+Interval IntervalOf(const Tensor& constant) {
+  if (constant.element_count() == 0) return {};
+  Interval interval = kNothing;
+  for (int64_t i = 0; i < constant.element_count(); ++i) {
+    const double value = constant.at(i);
+    if (std::isnan(value)) return {};
+    interval = Hull(interval, {value, value});
+  }
+  return interval;
+}
+
+std::optional<Interval> IntervalOfResult(Op op, const Interval& a, const Interval& b) {
+  switch (op) {
+    case Op::kMaximum:
+      return Interval{std::max(a.least, b.least), std::max(a.most, b.most)};
+    case Op::kMinimum:
+      return Interval{std::min(a.least, b.least), std::min(a.most, b.most)};
+    case Op::kAdd:
+      return Interval{a.least + b.least, a.most + b.most};
+    case Op::kSub:
+      return Interval{a.least - b.most, a.most - b.least};
+    case Op::kMul:
+      return Product(a, b);
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace npuc
