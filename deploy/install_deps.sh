@@ -30,6 +30,7 @@ build_packages=(
   librocksdb-dev               # job store and artifact cache
   liblz4-dev                   # artifacts in that cache
   libpq-dev                    # several npucd on one PostgreSQL
+  libzstd-dev                  # the results that they share
   libflatbuffers-dev           # TFLite models: the reader's headers, their verifier
   flatbuffers-compiler         # makes that reader from our schema; the tests' models from JSON
   libyaml-cpp-dev              # configs
@@ -37,7 +38,8 @@ build_packages=(
   nlohmann-json3-dev           # JSON of npuc-remote, templates and reports
   libjpeg62-turbo-dev          # pictures as calibration data; npuc -s draws weight histograms
   libssl-dev                   # MD5 and SHA-256; TLS of the HTTP port
-  libcurl4-openssl-dev         # HTTPS to the provider of sign-ins
+  libcurl4-openssl-dev         # HTTPS to the provider of sign-ins, and to S3
+  libexpat1-dev                # the lists and errors of S3, which are XML
   libcjose-dev                 # signatures of that provider's tokens
   libseccomp-dev               # the system calls that a worker may make
   libgtest-dev                 # every preset configures the tests and benchmarks too
@@ -73,11 +75,13 @@ test_packages=(
   iproute2
   python3-grpcio               # the Python example
   python3-protobuf             # proto/make_openapi.py
+  python3-botocore             # the oracle of S3's signatures
   python3-setuptools           # makes the Python client's wheel
   python3-wheel
   chromium                     # drive the dashboard
   firefox-esr
   postgresql-15                # a server of the tests' own; they are skipped without it
+  pgbouncer                    # a pooler in front of it
 )
 
 usage() { sed -n '2,7s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }

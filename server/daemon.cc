@@ -26,6 +26,7 @@
 #include "server/api/admin.h"
 #include "server/auth/sessions.h"
 #include "server/backup/snapshot.h"
+#include "server/base/features.h"
 #include "server/base/kept_text.h"
 #include "server/base/steady_clock.h"
 #include "server/daemon_context.h"
@@ -36,6 +37,8 @@
 #include "server/executor/operator_switch.h"
 #include "server/fronts.h"
 #include "server/http/health_endpoint.h"
+#include "server/http_client/http_client.h"
+#include "server/http_client/url.h"
 #include "server/job_home.h"
 #include "server/job_system.h"
 #include "server/log/audit_log.h"
@@ -46,6 +49,7 @@
 #include "server/observe/readiness_log.h"
 #include "server/observe/reminder.h"
 #include "server/oidc/flow.h"
+#include "server/otlp/collector.h"
 #include "server/otlp/otlp_exporter.h"
 #include "server/rpc/certificate_end.h"
 #include "server/startup.h"
@@ -155,13 +159,15 @@ class Daemon {
   std::unique_ptr<auth::TenantRules> rules_;
   std::optional<auth::Sessions> sessions_;
   // Sign-ins by a provider; null: there is none.
-  std::unique_ptr<oidc::CurlFetcher> fetcher_;
+  std::unique_ptr<http_client::Client> provider_client_;
   std::unique_ptr<oidc::Provider> provider_;
   std::unique_ptr<oidc::SignInFlow> sign_ins_;
   std::unique_ptr<WorkerFleet> fleet_;
   std::unique_ptr<Stores> stores_;
   std::unique_ptr<JobHome> home_;
+  const base::Features features_{[this] { return home_->FeatureLevel(); }};
   std::unique_ptr<backup::SnapshotDesk> snapshots_;
+  std::unique_ptr<http_client::Client> collector_;
   std::unique_ptr<otlp::OtlpExporter> exporter_;  // null: no traces
   std::unique_ptr<executor::UsageBook> usage_;
   std::unique_ptr<JobSystem> system_;
@@ -198,7 +204,7 @@ absl::Status Daemon::Start() {
     sign_ins_->SetPageUrl(PageUrl(context_.flags, fronts_->web->port()));
   }
   RETURN_IF_ERROR(system_->Recover());
-  system_->StartIndexing();
+  system_->index_loader.Start();
   StartDispatching();
   readiness_.Set("canary", absl::UnavailableError("no canary compile has succeeded yet"));
   readiness_.Set("recovery", absl::OkStatus());
@@ -277,21 +283,21 @@ absl::Status Daemon::OpenStores() {
 absl::Status Daemon::StartTracing() {
   const Flags& flags = context_.flags;
   if (flags.otlp_endpoint.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(otlp::Endpoint endpoint, otlp::ParseEndpoint(flags.otlp_endpoint));
-  ASSIGN_OR_RETURN(otlp::Headers headers, ReadOtlpHeaders(flags.otlp_headers_file));
-  if (!headers.empty() && !endpoint.is_loopback()) {
-    context_.log->Warning(
-        "headers go to the collector unencrypted",
-        {{"to", endpoint.ToString()}, {"fix", "a collector on this machine, if they are secrets"}});
+  ASSIGN_OR_RETURN(std::string url, otlp::TracesUrl(flags.otlp_endpoint));
+  ASSIGN_OR_RETURN(http_client::Headers headers, ReadOtlpHeaders(flags.otlp_headers_file));
+  if (!headers.empty() && !http_client::CheckConfidentialUrl(url).ok()) {
+    context_.log->Warning("headers go to the collector unencrypted",
+                          {{"to", url}, {"fix", "https://, if they are secrets"}});
   }
+  collector_ = std::make_unique<http_client::CurlClient>(flags.otlp_ca_file);
   exporter_ = std::make_unique<otlp::OtlpExporter>(
-      otlp::ExporterOptions{.endpoint = std::move(endpoint),
+      otlp::ExporterOptions{.url = std::move(url),
                             .headers = std::move(headers),
                             .resource = {.service_version = std::string(CompilerVersion()),
                                          .instance_id = home_->name()},
                             .sampling_ratio = flags.otlp_sampling_ratio,
                             .now = [this] { return home_->Now(); }},
-      &metrics_, context_.log);
+      collector_.get(), &metrics_, context_.log);
   context_.tracer = exporter_.get();
   sampler_.Add([this](observe::Metrics& metrics) { exporter_->Sample(metrics); });
   return absl::OkStatus();
@@ -299,9 +305,8 @@ absl::Status Daemon::StartTracing() {
 
 absl::Status Daemon::StartJobSystem() {
   ASSIGN_OR_RETURN(const std::optional<int64_t> epoch, SourceDateEpoch());
-  ASSIGN_OR_RETURN(usage_,
-                   executor::UsageBook::Open(
-                       context_.data_dir + "/usage", [] { return absl::Now(); }, &metrics_));
+  ASSIGN_OR_RETURN(usage_, executor::UsageBook::Open(
+                               home_->OpenUsage(), [this] { return Now(); }, &metrics_));
   system_ = std::make_unique<JobSystem>(context_, *home_, *fleet_, *stores_, usage_.get(), epoch);
   sampler_.Add([this](observe::Metrics& metrics) {
     system_->Sample(metrics);
@@ -312,15 +317,23 @@ absl::Status Daemon::StartJobSystem() {
 }
 
 absl::Status Daemon::StartAdmin() {
-  ASSIGN_OR_RETURN(audit_, log::AuditLog::Open({.dir = context_.data_dir + "/audit",
-                                                .syslog_socket = context_.flags.audit_syslog,
-                                                .now = [] { return absl::Now(); }}));
+  ASSIGN_OR_RETURN(
+      audit_,
+      log::AuditLog::Open({.file = {.dir = context_.data_dir + "/audit", .node = home_->name()},
+                           .syslog_socket = context_.flags.audit_syslog,
+                           .shared = home_->OpenAudit(),
+                           .now = [this] { return Now(); }}));
+  sampler_.Add([this](observe::Metrics& metrics) {
+    metrics.Set(observe::Metric::kAuditWaiting, {}, static_cast<double>(audit_->waiting()));
+    metrics.Set(observe::Metric::kAuditLost, {}, static_cast<double>(audit_->lost()));
+  });
   RETURN_IF_ERROR(OpenSwitches());
   texts_.push_back(home_->OpenText("tokens"));
   RETURN_IF_ERROR(tokens_.Attach(texts_.back().get()));
   texts_.push_back(home_->OpenText("sessions"));
   sessions_.emplace(auth::Sessions::Options{.lifetime = absl::Hours(context_.flags.session_hours),
-                                            .now = [this] { return Now(); }});
+                                            .now = [this] { return Now(); },
+                                            .features = &features_});
   RETURN_IF_ERROR(sessions_->Attach(texts_.back().get()));
   texts_.push_back(home_->OpenText("tenant_limits"));
   RETURN_IF_ERROR(limits_.Attach(texts_.back().get()));
@@ -339,13 +352,19 @@ absl::Status Daemon::StartSignIns() {
   if (flags.oidc.issuer.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(oidc::Settings settings, ReadOidcSettings(flags.oidc, flags.oidc_secret_file));
   texts_.push_back(home_->OpenText("sign_in_key"));
-  fetcher_ = std::make_unique<oidc::CurlFetcher>(settings.ca_file);
+  if (!features_.Allows(base::Feature::kProviderSessions)) {
+    context_.log->Warning(
+        "people cannot sign in by the provider until the cluster's feature level has risen",
+        {{"feature_level", absl::StrCat(features_.level())},
+         {"fix", "upgrade all nodes; the level rises after --feature-wait-hours"}});
+  }
+  provider_client_ = std::make_unique<http_client::CurlClient>(settings.ca_file);
   const std::string page_url = settings.page_url;
   provider_ =
       std::make_unique<oidc::Provider>(oidc::Provider::Options{.settings = std::move(settings),
                                                                .now = [] { return absl::Now(); },
                                                                .steady_now = base::SteadyNow},
-                                       fetcher_.get());
+                                       provider_client_.get());
   sign_ins_ = std::make_unique<oidc::SignInFlow>(
       oidc::SignInFlow::Options{.page_url = page_url, .now = [this] { return Now(); }},
       provider_.get());
@@ -585,11 +604,7 @@ void Daemon::DropIdleUploads() {
                      {{"uploads", absl::StrCat(dropped)}});
 }
 
-void Daemon::SaveUsage() {
-  const absl::Status saved = usage_->Save();
-  if (saved.ok()) return;
-  context_.log->Error("what tenants used cannot be kept", {{"error", saved.message()}});
-}
+void Daemon::SaveUsage() { Report("what tenants used cannot be kept", usage_->Save()); }
 
 void Daemon::ServeSnapshots() {
   for (const backup::SnapshotDesk::Answer& answer : snapshots_->Serve(absl::Now())) {
@@ -630,6 +645,7 @@ void Daemon::Drain() {
   }
   fleet_->pool->Shutdown();
   if (exporter_ != nullptr) exporter_->Flush(all * kTracesShare);
+  audit_->Flush(log::AuditLog::kPatience);
   home_->Leave();
   SaveUsage();
 }

@@ -61,8 +61,8 @@ int CheckConfig(const Flags& flags) {
     const auto read = auth::Authenticator::FromFile(flags.tenants, [] { return absl::Now(); });
     if (!read.ok()) problems.emplace_back(read.status().message());
   }
-  for (const std::string& path :
-       {flags.tls_cert, flags.tls_key, flags.client_ca, flags.oidc.ca_file}) {
+  for (const std::string& path : {flags.tls_cert, flags.tls_key, flags.client_ca,
+                                  flags.oidc.ca_file, flags.cluster_content_ca_file}) {
     if (!path.empty() && access(path.c_str(), R_OK) != 0) {
       problems.push_back(absl::StrCat("cannot read ", path, ": ", std::strerror(errno)));
     }
@@ -71,6 +71,11 @@ int CheckConfig(const Flags& flags) {
   if (!headers.ok()) problems.emplace_back(headers.message());
   const absl::Status secret = ReadOidcSettings(flags.oidc, flags.oidc_secret_file).status();
   if (!secret.ok()) problems.emplace_back(secret.message());
+  if (!flags.cluster_content_credentials_file.empty()) {
+    const absl::Status credentials =
+        ReadS3Credentials(flags.cluster_content_credentials_file).status();
+    if (!credentials.ok()) problems.emplace_back(credentials.message());
+  }
   for (const std::string& problem : problems) std::cerr << "npucd: " << problem << "\n";
   if (!problems.empty()) return kWrongUsage;
   std::cout << "npucd: the options" << (flags.tenants.empty() ? "" : " and the tenants file")

@@ -20,7 +20,8 @@
 #include "compiler_core/base/status.h"
 #include "compiler_core/base/suggest.h"
 #include "compiler_core/base/yaml_tree.h"
-#include "server/otlp/http_post.h"
+#include "server/http_client/url.h"
+#include "server/otlp/collector.h"
 
 namespace npuc::daemon {
 namespace {
@@ -55,8 +56,12 @@ constexpr absl::string_view kValueOptions[] = {"--data-dir",
                                                "--cluster",
                                                "--cluster-secret-file",
                                                "--cluster-content-mib",
+                                               "--cluster-content",
+                                               "--cluster-content-credentials-file",
+                                               "--cluster-content-ca-file",
                                                "--node-name",
                                                "--node-ttl-seconds",
+                                               "--feature-wait-hours",
                                                "--oidc-issuer",
                                                "--oidc-client-id",
                                                "--oidc-client-secret-file",
@@ -68,14 +73,15 @@ constexpr absl::string_view kValueOptions[] = {"--data-dir",
                                                "--audit-syslog",
                                                "--otlp-endpoint",
                                                "--otlp-headers-file",
+                                               "--otlp-ca-file",
                                                "--otlp-sampling-ratio",
                                                "--backup",
                                                "--restore",
                                                "--check",
                                                "--config"};
-constexpr absl::string_view kSwitches[] = {"--insecure",    "--shared-cache", "--new-token",
-                                           "--version",     "--help",         "--migrate",
-                                           "--check-config"};
+constexpr absl::string_view kSwitches[] = {"--insecure",       "--shared-cache", "--new-token",
+                                           "--cluster-pooler", "--version",      "--help",
+                                           "--migrate",        "--check-config"};
 // Options that say what this call does, which a file cannot.
 constexpr absl::string_view kOfACall[] = {"--config",    "--check-config", "--backup",
                                           "--restore",   "--check",        "--migrate",
@@ -129,7 +135,7 @@ absl::Status SetCgroup(Flags& flags, absl::string_view value) {
 }
 
 absl::Status SetEndpoint(Flags& flags, absl::string_view value) {
-  const absl::Status read = otlp::ParseEndpoint(value).status();
+  const absl::Status read = otlp::TracesUrl(value).status();
   if (!read.ok())
     return absl::InvalidArgumentError(absl::StrCat("--otlp-endpoint ", read.message()));
   flags.otlp_endpoint = std::string(value);
@@ -184,8 +190,28 @@ absl::Status SetOidc(Flags& flags, absl::string_view name, absl::string_view val
   return absl::OkStatus();
 }
 
+absl::Status SetCluster(Flags& flags, absl::string_view name, absl::string_view value) {
+  if (name == "--cluster") flags.cluster = std::string(value);
+  if (name == "--cluster-secret-file") flags.cluster_secret_file = std::string(value);
+  if (name == "--cluster-content-mib") {
+    return SetNumber(name, value, 1, 1 << 30, flags.cluster_content_mib);
+  }
+  if (name == "--cluster-content-credentials-file") {
+    flags.cluster_content_credentials_file = std::string(value);
+  }
+  if (name == "--cluster-content-ca-file") flags.cluster_content_ca_file = std::string(value);
+  if (name != "--cluster-content") return absl::OkStatus();
+  absl::StatusOr<objects::Location> location = objects::ParseLocation(value);
+  if (!location.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(name, " ", location.status().message()));
+  }
+  flags.cluster_content = *std::move(location);
+  return absl::OkStatus();
+}
+
 absl::Status SetValue(Flags& flags, absl::string_view name, absl::string_view value) {
   if (absl::StartsWith(name, "--oidc-")) return SetOidc(flags, name, value);
+  if (absl::StartsWith(name, "--cluster")) return SetCluster(flags, name, value);
   if (name == "--data-dir") flags.data_dir = std::string(value);
   if (name == "--listen") flags.listen = std::string(value);
   if (name == "--http") flags.http = std::string(value);
@@ -195,16 +221,15 @@ absl::Status SetValue(Flags& flags, absl::string_view name, absl::string_view va
   if (name == "--tls-key") flags.tls_key = std::string(value);
   if (name == "--client-ca") flags.client_ca = std::string(value);
   if (name == "--tenants") flags.tenants = std::string(value);
-  if (name == "--cluster") flags.cluster = std::string(value);
-  if (name == "--cluster-secret-file") flags.cluster_secret_file = std::string(value);
   if (name == "--node-name") flags.node_name = std::string(value);
-  if (name == "--cluster-content-mib") {
-    return SetNumber(name, value, 1, 1 << 30, flags.cluster_content_mib);
+  if (name == "--feature-wait-hours") {
+    return SetNumber(name, value, 0, 24 * 365, flags.feature_wait_hours);
   }
   if (name == "--node-ttl-seconds") return SetNumber(name, value, 2, 3600, flags.node_ttl_seconds);
   if (name == "--audit-syslog") flags.audit_syslog = std::string(value);
   if (name == "--otlp-endpoint") return SetEndpoint(flags, value);
   if (name == "--otlp-headers-file") flags.otlp_headers_file = std::string(value);
+  if (name == "--otlp-ca-file") flags.otlp_ca_file = std::string(value);
   if (name == "--otlp-sampling-ratio") return SetRatio(name, value, flags.otlp_sampling_ratio);
   if (name == "--backup") flags.backup = std::string(value);
   if (name == "--restore") flags.restore = std::string(value);
@@ -290,13 +315,31 @@ bool IsNodeName(absl::string_view name) {
          });
 }
 
+absl::Status CheckContent(const Flags& flags) {
+  const bool is_s3 = flags.cluster_content.kind == objects::Location::Kind::kS3;
+  if (is_s3 && flags.cluster_content_credentials_file.empty()) {
+    return absl::InvalidArgumentError(
+        "--cluster-content s3://... needs --cluster-content-credentials-file FILE");
+  }
+  if (is_s3 ||
+      (flags.cluster_content_credentials_file.empty() && flags.cluster_content_ca_file.empty())) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      "--cluster-content-credentials-file and --cluster-content-ca-file need --cluster-content "
+      "s3://BUCKET/PREFIX?region=NAME");
+}
+
 absl::Status CheckCluster(const Flags& flags) {
+  RETURN_IF_ERROR(CheckContent(flags));
   if (flags.cluster.empty()) {
-    const bool any =
-        flags.migrate || !flags.cluster_secret_file.empty() || !flags.node_name.empty();
+    const bool any = flags.migrate || flags.cluster_pooler || !flags.cluster_secret_file.empty() ||
+                     !flags.node_name.empty() ||
+                     flags.cluster_content.kind != objects::Location::Kind::kPostgres;
     if (!any) return absl::OkStatus();
     return absl::InvalidArgumentError(
-        "--migrate, --cluster-secret-file and --node-name need --cluster "
+        "--migrate, --cluster-pooler, --cluster-secret-file, --cluster-content and --node-name "
+        "need --cluster "
         "postgres://USER@HOST:PORT/DATABASE");
   }
   if (IsNodeName(flags.node_name)) return absl::OkStatus();
@@ -325,12 +368,12 @@ absl::Status CheckOidc(Flags& flags) {
         "HOST:PORT with the page, and --tenants FILE, which gives people their rights");
   }
   const absl::string_view web = flags.web;
-  if (provider.page_url.empty() && !oidc::IsLoopback(web)) {
+  if (provider.page_url.empty() && !http_client::IsLoopback(web)) {
     return absl::InvalidArgumentError(
         absl::StrCat("--oidc-page-url https://HOST[:PORT] is required beside --web ", flags.web,
                      ": the address at which browsers have the page, as the provider knows it"));
   }
-  if (provider.name.empty()) provider.name = std::string(oidc::AuthorityOf(provider.issuer));
+  if (provider.name.empty()) provider.name = std::string(http_client::AuthorityOf(provider.issuer));
   return absl::OkStatus();
 }
 
@@ -352,8 +395,11 @@ absl::Status CheckTask(const Flags& flags) {
 absl::Status Check(Flags& flags) {
   RETURN_IF_ERROR(CheckCluster(flags));
   if (flags.migrate) return absl::OkStatus();
-  if (!flags.otlp_headers_file.empty() && flags.otlp_endpoint.empty()) {
-    return absl::InvalidArgumentError("--otlp-headers-file needs --otlp-endpoint http://HOST:4318");
+  for (const auto& [flag, value] : {std::pair("--otlp-headers-file", &flags.otlp_headers_file),
+                                    std::pair("--otlp-ca-file", &flags.otlp_ca_file)}) {
+    if (value->empty() || !flags.otlp_endpoint.empty()) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(flag, " needs --otlp-endpoint https://HOST:4318"));
   }
   if (flags.data_dir.empty()) return absl::InvalidArgumentError("--data-dir DIR is required");
   RETURN_IF_ERROR(CheckSecurity(flags));
@@ -410,6 +456,7 @@ void SetSwitch(Flags& flags, absl::string_view name, bool on) {
   if (name == "--version") flags.version = on;
   if (name == "--help") flags.help = on;
   if (name == "--migrate") flags.migrate = on;
+  if (name == "--cluster-pooler") flags.cluster_pooler = on;
   if (name == "--check-config") flags.check_config = on;
 }
 
@@ -573,12 +620,46 @@ std::string SignInHelp() {
          "  --oidc-name TEXT    the provider's name on the page (default: its host)\n";
 }
 
+std::string ClusterHelp() {
+  return "  --cluster URL       share jobs, uploads and results with other npucds by a "
+         "PostgreSQL:\n"
+         "                      postgres://USER@HOST:PORT/DATABASE, without a password. The data\n"
+         "                      directory is a cache then (deploy/OPERATIONS.md, \"Cluster\")\n"
+         "  --cluster-secret-file FILE  the first line is the password (default: PGPASSFILE)\n"
+         "  --cluster-pooler    --cluster leads to a pooler in transaction mode, such as "
+         "pgbouncer\n"
+         "  --migrate           makes or upgrades the tables of --cluster, and ends\n"
+         "  --node-name NAME    of this npucd among the others, the same after a restart "
+         "(default:\n"
+         "                      made once, and kept in the data directory)\n"
+         "  --node-ttl-seconds N  an npucd that is silent for so long is dead to the others, "
+         "which\n"
+         "                      take its jobs over (default: 10)\n"
+         "  --feature-wait-hours N  so long after all nodes know a higher feature level the "
+         "cluster's\n"
+         "                      rises, and older npucds cannot come back (default: 24)\n"
+         "  --cluster-content-mib N  uploads and results that a cluster keeps (default: 51200)\n"
+         "  --cluster-content WHERE  they are put into PostgreSQL (pg, the default), a folder "
+         "that all\n"
+         "                      nodes mount (file:///FOLDER), or S3 "
+         "(s3://BUCKET/PREFIX?region=NAME,\n"
+         "                      of others than Amazon with &endpoint=https://HOST:PORT and\n"
+         "                      &style=path or virtual)\n"
+         "  --cluster-content-credentials-file FILE  of S3: lines aws_access_key_id = ID and\n"
+         "                      aws_secret_access_key = SECRET; a change needs no restart\n"
+         "  --cluster-content-ca-file FILE  PEM: authorities that may sign S3's certificate\n"
+         "                      (default: the system's)\n";
+}
+
 std::string TraceHelp() {
   return "  --audit-syslog SOCKET  sends each line of the audit log to a syslog, too: /dev/log\n"
          "                      (default: none)\n"
          "  --otlp-endpoint URL  sends traces of jobs to an OpenTelemetry collector by OTLP/HTTP "
          "with\n"
-         "                      JSON: http://HOST:4318 (default: none)\n"
+         "                      JSON: https://HOST:4318, or http:// (default: none)\n"
+         "  --otlp-ca-file FILE  PEM: authorities that may sign the collector's certificate "
+         "(default:\n"
+         "                      the system's)\n"
          "  --otlp-headers-file FILE  lines NAME: VALUE, headers of each request to it\n"
          "  --otlp-sampling-ratio R  the share of jobs that are traced where the client brings no\n"
          "                      trace of its own (0 to 1; default: 1)\n";
@@ -629,21 +710,8 @@ std::string FlagsHelp() {
       "                      on. Default: require, with --insecure best-effort\n"
       "  --cgroup MODE       limits for all workers together by cgroup v2: auto (where the "
       "host\n"
-      "                      has it, else a warning; default), require or off\n"
-      "  --cluster URL       share jobs, uploads and results with other npucds by a "
-      "PostgreSQL:\n"
-      "                      postgres://USER@HOST:PORT/DATABASE, without a password. The data\n"
-      "                      directory is a cache then (deploy/OPERATIONS.md, \"Cluster\")\n"
-      "  --cluster-secret-file FILE  the first line is the password (default: PGPASSFILE)\n"
-      "  --migrate           makes or upgrades the tables of --cluster, and ends\n"
-      "  --node-name NAME    of this npucd among the others, the same after a restart "
-      "(default:\n"
-      "                      made once, and kept in the data directory)\n"
-      "  --node-ttl-seconds N  an npucd that is silent for so long is dead to the others, "
-      "which\n"
-      "                      take its jobs over (default: 10)\n"
-      "  --cluster-content-mib N  uploads and results kept in PostgreSQL (default: 51200)\n",
-      TraceHelp(),
+      "                      has it, else a warning; default), require or off\n",
+      ClusterHelp(), TraceHelp(),
       "  --port-file FILE    gets grpc=, http= and web=HOST:PORT lines once it serves; until "
       "then\n"
       "                      there is none\n",

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "server/objects/location.h"
 #include "server/oidc/settings.h"
 #include "server/worker/sandbox.h"
 
@@ -46,16 +47,22 @@ struct Flags {
   // Limits for all workers together: refuse to start without, say so and go on, or do not try.
   enum class Cgroup : uint8_t { kAuto, kRequire, kOff };
   Cgroup cgroup = Cgroup::kAuto;
-  std::string cluster;               // URL of a PostgreSQL that daemons share; empty: none
-  std::string cluster_secret_file;   // its password; empty: as libpq finds one
-  std::string node_name;             // among the daemons of a cluster; empty: made once
-  int cluster_content_mib = 51200;   // uploads and results that are kept in PostgreSQL
+  std::string cluster;                // URL of a PostgreSQL that daemons share; empty: none
+  std::string cluster_secret_file;    // its password; empty: as libpq finds one
+  bool cluster_pooler = false;        // it is behind a pooler in transaction mode
+  std::string node_name;              // among the daemons of a cluster; empty: made once
+  int cluster_content_mib = 51200;    // uploads and results that a cluster keeps
+  objects::Location cluster_content;  // where they are put
+  std::string cluster_content_credentials_file;  // of S3
+  std::string cluster_content_ca_file;           // authorities that may sign its certificate
+  int feature_wait_hours = 24;       // the feature level rises so long after all nodes know it
   int node_ttl_seconds = 10;         // a node that is silent for so long is dead to the others
   oidc::Settings oidc;               // the provider of sign-ins; no issuer: none
   std::string oidc_secret_file;      // the client's secret; empty: a public client
   std::string audit_syslog;          // socket of a syslog that gets the audit log, too; empty: none
   std::string otlp_endpoint;         // URL of a collector for traces; empty: none
   std::string otlp_headers_file;     // lines NAME: VALUE, sent with each request to it
+  std::string otlp_ca_file;          // PEM: the authorities of its certificate; empty: the system's
   double otlp_sampling_ratio = 1.0;  // of the jobs whose client brings no trace; 0 to 1
   std::string port_file;
   bool help = false;

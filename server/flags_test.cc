@@ -49,14 +49,16 @@ TEST(FlagsTest, DefaultsCanBeServed) {
 }
 
 TEST(FlagsTest, AClusterNeedsItsUrl) {
-  const auto flags = Parse({"--data-dir", "/d", "--insecure", "--cluster=postgres://npucd@db/npuc",
-                            "--cluster-secret-file", "/s", "--node-name", "rack-1.a",
-                            "--node-ttl-seconds=5", "--cluster-content-mib", "100"});
+  const auto flags =
+      Parse({"--data-dir", "/d", "--insecure", "--cluster=postgres://npucd@db/npuc",
+             "--cluster-secret-file", "/s", "--node-name", "rack-1.a", "--node-ttl-seconds=5",
+             "--cluster-content-mib", "100", "--feature-wait-hours", "0"});
   ASSERT_TRUE(flags.ok()) << flags.status();
   EXPECT_EQ(flags->cluster, "postgres://npucd@db/npuc");
   EXPECT_EQ(flags->cluster_secret_file, "/s");
   EXPECT_EQ(flags->node_name, "rack-1.a");
   EXPECT_EQ(flags->node_ttl_seconds, 5);
+  EXPECT_EQ(flags->feature_wait_hours, 0);
   EXPECT_EQ(flags->cluster_content_mib, 100);
   // Nothing is served.
   EXPECT_TRUE(Parse({"--migrate", "--cluster", "postgres://db/npuc"})->migrate);
@@ -68,20 +70,54 @@ TEST(FlagsTest, AClusterNeedsItsUrl) {
   EXPECT_THAT(ErrorOf({"--node-ttl-seconds", "1"}), HasSubstr("2 to 3600"));
 }
 
+TEST(FlagsTest, ContentOfAClusterLiesInOneOfThreePlaces) {
+  const std::vector<const char*> base = {"--data-dir", "/d", "--insecure", "--cluster",
+                                         "postgres://db/npuc"};
+  const auto with = [&](const std::vector<const char*>& more) {
+    std::vector<const char*> all = base;
+    all.insert(all.end(), more.begin(), more.end());
+    return Parse(all);
+  };
+  using Kind = objects::Location::Kind;
+  EXPECT_EQ(with({})->cluster_content.kind, Kind::kPostgres);
+  EXPECT_EQ(with({"--cluster-content", "file:///mnt/share"})->cluster_content.folder, "/mnt/share");
+  const auto s3 =
+      with({"--cluster-content=s3://farm/npuc?region=eu-1", "--cluster-content-credentials-file",
+            "/c", "--cluster-content-ca-file=/a"});
+  ASSERT_TRUE(s3.ok()) << s3.status();
+  EXPECT_EQ(s3->cluster_content.bucket, "farm");
+  EXPECT_EQ(s3->cluster_content_credentials_file, "/c");
+  EXPECT_EQ(s3->cluster_content_ca_file, "/a");
+  const auto said = [&](const std::vector<const char*>& more) {
+    return std::string(with(more).status().message());
+  };
+  EXPECT_THAT(said({"--cluster-content", "nfs://x"}),
+              HasSubstr("--cluster-content 'nfs://x': it is"));
+  EXPECT_THAT(said({"--cluster-content", "s3://farm?region=a"}),
+              HasSubstr("needs --cluster-content-credentials-file"));
+  EXPECT_THAT(said({"--cluster-content-credentials-file", "/c"}),
+              HasSubstr("need --cluster-content s3://"));
+  EXPECT_THAT(ErrorOf({"--data-dir", "/d", "--insecure", "--cluster-content", "file:///mnt"}),
+              HasSubstr("need --cluster"));
+}
+
 TEST(FlagsTest, TracesGoToACollector) {
   const auto flags =
-      Parse({"--data-dir", "/d", "--insecure", "--otlp-endpoint", "http://127.0.0.1:4318",
-             "--otlp-headers-file=/h", "--otlp-sampling-ratio", "0.25"});
+      Parse({"--data-dir", "/d", "--insecure", "--otlp-endpoint", "https://collector",
+             "--otlp-headers-file=/h", "--otlp-ca-file", "/ca", "--otlp-sampling-ratio", "0.25"});
   ASSERT_TRUE(flags.ok()) << flags.status();
-  EXPECT_EQ(flags->otlp_endpoint, "http://127.0.0.1:4318");
+  EXPECT_EQ(flags->otlp_endpoint, "https://collector");
   EXPECT_EQ(flags->otlp_headers_file, "/h");
+  EXPECT_EQ(flags->otlp_ca_file, "/ca");
   EXPECT_EQ(flags->otlp_sampling_ratio, 0.25);
   for (const char* ratio : {"2", "-0.1", "nan", "x", ""}) {
     EXPECT_THAT(ErrorOf({"--otlp-sampling-ratio", ratio}), HasSubstr("0 to 1")) << ratio;
   }
-  EXPECT_THAT(ErrorOf({"--otlp-endpoint", "https://c"}), HasSubstr("--otlp-endpoint 'https://c'"));
-  EXPECT_THAT(ErrorOf({"--data-dir", "/d", "--insecure", "--otlp-headers-file", "/h"}),
-              HasSubstr("needs --otlp-endpoint"));
+  EXPECT_THAT(ErrorOf({"--otlp-endpoint", "ftp://c"}), HasSubstr("--otlp-endpoint 'ftp://c'"));
+  for (const char* flag : {"--otlp-headers-file", "--otlp-ca-file"}) {
+    EXPECT_THAT(ErrorOf({"--data-dir", "/d", "--insecure", flag, "/h"}),
+                HasSubstr(absl::StrCat(flag, " needs --otlp-endpoint")));
+  }
 }
 
 TEST(FlagsTest, PeopleSignInByAProvider) {

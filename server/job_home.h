@@ -13,10 +13,12 @@
 #include "cache/artifact_cache.h"
 #include "cache/blob_store.h"
 #include "server/base/kept_text.h"
+#include "server/base/usage_store.h"
 #include "server/daemon_context.h"
 #include "server/jobs/job_board.h"
 #include "server/jobs/job_store.h"
 #include "server/jobs/rocksdb_job_store.h"
+#include "server/log/audit_store.h"
 #include "server/stores.h"
 
 namespace npuc::daemon {
@@ -44,6 +46,9 @@ class JobHome {
   virtual absl::Time Now() const = 0;
   virtual absl::Time Steady() const = 0;
 
+  // The level of the things that all daemons can read (server/base/features.h).
+  virtual int64_t FeatureLevel() const = 0;
+
   // A synced write: OK where the home can be written.
   virtual absl::Status Probe() = 0;
   using Counts = jobs::JobBoard::Counts;
@@ -55,6 +60,12 @@ class JobHome {
 
   // Opens the text of an operator's decisions by name; all daemons share it.
   virtual std::unique_ptr<base::KeptText> OpenText(const std::string& name) = 0;
+
+  // Opens the sums of what tenants used; a book has one for itself.
+  virtual std::unique_ptr<base::UsageStore> OpenUsage() = 0;
+
+  // The audit that all daemons share; null: each has its own files alone.
+  virtual std::unique_ptr<log::AuditStore> OpenAudit() = 0;
 
   // The changes that other daemons make of jobs; there may be none.
   struct ChangeListener {

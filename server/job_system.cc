@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <map>
 #include <set>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -105,7 +104,9 @@ JobSystem::JobSystem(const DaemonContext& daemon, JobHome& job_home, WorkerFleet
       inspections({.work_dir = context.data_dir + "/work", .is_stopping = context.is_stopping},
                   home.inputs(), fleet.runner.get()),
       uploads(home.inputs(), OptionsOfUploads(context)),
-      downloads(home.results(), [this](const jobs::Job& job) { return runner.Remake(job); }) {
+      downloads(home.results(), [this](const jobs::Job& job) { return runner.Remake(job); }),
+      index_loader(&indexed,
+                   {.on_try = [this](const absl::Status& loaded) { OnIndexed(loaded); }}) {
   jobs.SetEndListener([this](const jobs::Job& job) { OnJobEnded(job); });
   jobs.SetAbandonListener([this](const jobs::Lease& lease) { runner.Abandon(lease); });
 }
@@ -121,7 +122,7 @@ absl::Status JobSystem::Recover() {
                                .on_gap =
                                    [this] {
                                      jobs.hub().NotifyAll();
-                                     StartIndexing();
+                                     index_loader.Start();
                                    }}));
   int64_t recovered = 0;
   const auto recover = [&] {
@@ -138,18 +139,6 @@ absl::Status JobSystem::Recover() {
   RETURN_IF_ERROR(AwaitStore(context.log, recover));
   context.log->Info("recovered", {{"jobs", absl::StrCat(recovered)}});
   return absl::OkStatus();
-}
-
-void JobSystem::StartIndexing() {
-  std::thread([this] {
-    const absl::Status loaded = indexed.Load(context.is_stopping);
-    if (!loaded.ok()) {
-      context.log->Error("the jobs cannot be read for lists; filters and totals are refused",
-                         {{"error", loaded.message()}});
-    } else {
-      context.log->Info("jobs read for lists", {{"jobs", absl::StrCat(index.size())}});
-    }
-  }).detach();
 }
 
 void JobSystem::Sample(observe::Metrics& metrics) {
@@ -171,6 +160,17 @@ void JobSystem::OnJobsChanged(const std::vector<jobs::Job>& changed) {
   for (const jobs::Job& job : changed) {
     index.Put(job);
     jobs.hub().Notify(job.id);
+  }
+}
+
+void JobSystem::OnIndexed(const absl::Status& loaded) {
+  if (loaded.ok()) {
+    context.log->Info("jobs read for lists", {{"jobs", absl::StrCat(index.size())}});
+  } else {
+    context.log->Warning(
+        "the jobs cannot be read for lists, and are tried again; until then filters "
+        "and totals are refused or old",
+        {{"error", loaded.message()}});
   }
 }
 

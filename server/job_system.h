@@ -22,6 +22,7 @@
 #include "server/executor/usage_book.h"
 #include "server/executor/usage_worker.h"
 #include "server/job_home.h"
+#include "server/jobs/index_loader.h"
 #include "server/jobs/indexed_job_store.h"
 #include "server/jobs/job_index.h"
 #include "server/jobs/job_service.h"
@@ -47,10 +48,9 @@ struct JobSystem {
   absl::Status CleanWorkDir();
   // Takes the stored jobs back, and follows the changes of other daemons. Before the first run.
   absl::Status Recover();
-  // Fills the index, beside everything else; the thread ends with the process.
-  void StartIndexing();
   void Sample(observe::Metrics& metrics);
   void OnJobEnded(const jobs::Job& job);
+  void OnIndexed(const absl::Status& loaded);
   // By other daemons.
   void OnJobsChanged(const std::vector<jobs::Job>& changed);
   // Those of the tenants file, and those with jobs; by name.
@@ -77,6 +77,7 @@ struct JobSystem {
   executor::Inspections inspections;
   executor::Uploads uploads;
   executor::Downloads downloads;
+  jobs::IndexLoader index_loader;
 
  private:
   api::AdminControls::TenantNow Describe(

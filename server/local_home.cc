@@ -3,6 +3,7 @@
 
 #include "absl/time/clock.h"
 #include "compiler_core/base/status.h"
+#include "server/base/features.h"
 #include "server/base/steady_clock.h"
 #include "server/job_home.h"
 #include "server/jobs/local_board.h"
@@ -35,6 +36,7 @@ class LocalHome : public JobHome {
   const std::string& name() const override { return name_; }
   absl::Time Now() const override { return absl::Now(); }
   absl::Time Steady() const override { return base::SteadyNow(); }
+  int64_t FeatureLevel() const override { return base::kFeatureLevel; }
   absl::Status Probe() override { return store_->Probe(); }
   std::map<std::string, Counts> CountsByTenant() const override {
     std::map<std::string, Counts> all;
@@ -48,6 +50,10 @@ class LocalHome : public JobHome {
   std::unique_ptr<base::KeptText> OpenText(const std::string& name) override {
     return std::make_unique<base::FileText>(data_dir_ + "/" + name);
   }
+  std::unique_ptr<base::UsageStore> OpenUsage() override {
+    return std::make_unique<base::FileUsageStore>(data_dir_ + "/usage");
+  }
+  std::unique_ptr<log::AuditStore> OpenAudit() override { return nullptr; }
   absl::Status Follow(ChangeListener) override { return absl::OkStatus(); }
   void Drain() override {}
   void Leave() override {}

@@ -142,13 +142,21 @@ absl::StatusOr<oidc::Settings> ReadOidcSettings(const oidc::Settings& settings,
   return with_secret;
 }
 
-absl::StatusOr<otlp::Headers> ReadOtlpHeaders(const std::string& path) {
+absl::StatusOr<http_client::Headers> ReadOtlpHeaders(const std::string& path) {
   constexpr char kFlag[] = "--otlp-headers-file";
-  if (path.empty()) return otlp::Headers();
+  if (path.empty()) return http_client::Headers();
   ASSIGN_OR_RETURN(const std::string text, ReadPrivateFile(kFlag, path, size_t{64} << 10));
-  absl::StatusOr<otlp::Headers> headers = otlp::ParseHeaders(text);
+  absl::StatusOr<http_client::Headers> headers = otlp::ParseHeaders(text);
   if (!headers.ok()) return OfFile(kFlag, path, headers.status().message());
   return headers;
+}
+
+absl::StatusOr<objects::Credentials> ReadS3Credentials(const std::string& path) {
+  constexpr char kFlag[] = "--cluster-content-credentials-file";
+  ASSIGN_OR_RETURN(const std::string text, ReadPrivateFile(kFlag, path, size_t{16} << 10));
+  absl::StatusOr<objects::Credentials> credentials = objects::ParseCredentials(text);
+  if (!credentials.ok()) return OfFile(kFlag, path, credentials.status().message());
+  return credentials;
 }
 
 absl::StatusOr<std::string> KeptNodeName(const std::string& data_dir) {

@@ -10,8 +10,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "server/log/log.h"
+#include "server/objects/signature.h"
 #include "server/oidc/settings.h"
-#include "server/otlp/http_post.h"
+#include "server/otlp/collector.h"
 
 namespace npuc::daemon {
 
@@ -44,7 +45,10 @@ absl::StatusOr<oidc::Settings> ReadOidcSettings(const oidc::Settings& settings,
                                                 const std::string& secret_file);
 
 // The headers that --otlp-headers-file names; none of an empty path. Errors as of ReadSecret.
-absl::StatusOr<otlp::Headers> ReadOtlpHeaders(const std::string& path);
+absl::StatusOr<http_client::Headers> ReadOtlpHeaders(const std::string& path);
+
+// The credentials that --cluster-content-credentials-file names. Errors as of ReadSecret.
+absl::StatusOr<objects::Credentials> ReadS3Credentials(const std::string& path);
 
 // The name of this daemon among others, where none was given: made of the machine's name at the
 // first start, and kept in the data directory.

@@ -97,6 +97,24 @@ TEST_F(DataDirTest, ASecretIsTheFirstLineOfAFileThatOthersCannotRead) {
             absl::StatusCode::kInvalidArgument);
 }
 
+TEST_F(DataDirTest, CredentialsOfS3AreSecrets) {
+  const std::string path = root_ + "/credentials";
+  const auto read = [&](absl::string_view text, mode_t mode) {
+    std::ofstream(path, std::ios::trunc) << text;
+    chmod(path.c_str(), mode);
+    return ReadS3Credentials(path);
+  };
+  const std::string good = "aws_access_key_id = id\naws_secret_access_key = s3cret\n";
+  EXPECT_EQ(read(good, 0640)->secret, "s3cret");
+  for (const auto& [text, mode] :
+       {std::pair<std::string, mode_t>(good, 0644), {"s3cret\n", 0600}}) {
+    const absl::Status status = read(text, mode).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(status.ToString(), HasSubstr(path));
+    EXPECT_THAT(status.ToString(), ::testing::Not(HasSubstr("s3cret")));
+  }
+}
+
 TEST_F(DataDirTest, HeadersOfTheCollectorAreSecrets) {
   const std::string path = root_ + "/headers";
   const auto read = [&](absl::string_view text, mode_t mode) {
@@ -105,7 +123,7 @@ TEST_F(DataDirTest, HeadersOfTheCollectorAreSecrets) {
     return ReadOtlpHeaders(path);
   };
   EXPECT_TRUE(ReadOtlpHeaders("")->empty());
-  EXPECT_EQ(*read("# c\nX-Key: s3cret\n", 0600), (otlp::Headers{{"X-Key", "s3cret"}}));
+  EXPECT_EQ(*read("# c\nX-Key: s3cret\n", 0600), (http_client::Headers{{"X-Key", "s3cret"}}));
   for (const auto& [text, mode] : {std::pair<std::string, mode_t>("X-Key: s3cret\n", 0644),
                                    {"s3cret\n", 0600},
                                    {"Host: s3cret\n", 0600},

@@ -25,6 +25,29 @@ constexpr absl::Duration kInspectTimeout = absl::Minutes(2);
 
 std::string Copy(absl::string_view text) { return std::string(text); }
 
+// Entries of page after page, at most `limit` of what a server calls `name`. `fetch` asks for a
+// page; `entries_of` are those of an answer.
+template <typename Entry, typename Response, typename Request, typename Fetch, typename EntriesOf>
+absl::StatusOr<std::vector<Entry>> ListPages(Request request, int limit, absl::string_view name,
+                                             Fetch fetch, EntriesOf entries_of) {
+  std::vector<Entry> all;
+  while (static_cast<int>(all.size()) < limit) {
+    const int wanted = limit - static_cast<int>(all.size());
+    request.set_page_size(std::min(wanted, kMaxPageSize));
+    Response response;
+    RETURN_IF_ERROR(fetch(request, response));
+    for (auto& entry : entries_of(response)) {
+      if (static_cast<int>(all.size()) < limit) all.push_back(std::move(entry));
+    }
+    if (response.next_page_token().empty()) break;
+    if (response.next_page_token() == request.page_token()) {
+      return absl::InternalError(absl::StrCat("the server's list of ", name, " does not advance"));
+    }
+    request.set_page_token(response.next_page_token());
+  }
+  return all;
+}
+
 }  // namespace
 
 std::string NewRequestId() {
@@ -109,23 +132,13 @@ absl::StatusOr<v1::CompileJob> Client::GetJob(absl::string_view job_id) {
 
 absl::StatusOr<std::vector<v1::CompileJob>> Client::ListJobs(v1::ListCompileJobsRequest request,
                                                              int limit) {
-  std::vector<v1::CompileJob> jobs;
-  while (static_cast<int>(jobs.size()) < limit) {
-    const int wanted = limit - static_cast<int>(jobs.size());
-    request.set_page_size(std::min(wanted, kMaxPageSize));
-    v1::ListCompileJobsResponse response;
-    RETURN_IF_ERROR(impl_->Retried(
-        &Server::jobs, &v1::CompileService::Stub::PrepareAsyncListCompileJobs, request, response));
-    for (v1::CompileJob& job : *response.mutable_jobs()) {
-      if (static_cast<int>(jobs.size()) < limit) jobs.push_back(std::move(job));
-    }
-    if (response.next_page_token().empty()) break;
-    if (response.next_page_token() == request.page_token()) {
-      return absl::InternalError("the server's list of jobs does not advance");
-    }
-    request.set_page_token(response.next_page_token());
-  }
-  return jobs;
+  return ListPages<v1::CompileJob, v1::ListCompileJobsResponse>(
+      std::move(request), limit, "jobs",
+      [this](const auto& page, auto& response) {
+        return impl_->Retried(&Server::jobs, &v1::CompileService::Stub::PrepareAsyncListCompileJobs,
+                              page, response);
+      },
+      [](auto& response) -> auto& { return *response.mutable_jobs(); });
 }
 
 absl::StatusOr<v1::CompileJob> Client::CancelJob(absl::string_view job_id,
@@ -315,6 +328,17 @@ absl::StatusOr<v1::ListConnectionsResponse> Client::ListConnections(int limit) {
   RETURN_IF_ERROR(impl_->Retried(
       &Server::admin, &v1::AdminService::Stub::PrepareAsyncListConnections, request, response));
   return response;
+}
+
+absl::StatusOr<std::vector<v1::AuditEntry>> Client::ListAuditEntries(
+    v1::ListAuditEntriesRequest request, int limit) {
+  return ListPages<v1::AuditEntry, v1::ListAuditEntriesResponse>(
+      std::move(request), limit, "audit entries",
+      [this](const auto& page, auto& response) {
+        return impl_->Retried(&Server::admin, &v1::AdminService::Stub::PrepareAsyncListAuditEntries,
+                              page, response);
+      },
+      [](auto& response) -> auto& { return *response.mutable_entries(); });
 }
 
 absl::StatusOr<std::vector<v1::Operator>> Client::ListOperators(absl::string_view core,

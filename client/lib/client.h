@@ -127,6 +127,9 @@ class Client {
   absl::StatusOr<v1::EvictContentResponse> EvictContent(const v1::EvictContentRequest& request);
   // UNIMPLEMENTED: the server is older than that.
   absl::StatusOr<v1::ListConnectionsResponse> ListConnections(int limit);
+  // Entries of the audit log up to `limit`, the newest first, of as many pages as that takes.
+  absl::StatusOr<std::vector<v1::AuditEntry>> ListAuditEntries(v1::ListAuditEntriesRequest request,
+                                                               int limit);
   // Needs the right `read`. UNIMPLEMENTED: the server is older than that.
   absl::StatusOr<std::vector<v1::TenantUsage>> GetUsage(const v1::GetUsageRequest& request);
   // Returns the caller's own tenant. UNIMPLEMENTED: the server is older than that.

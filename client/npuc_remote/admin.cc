@@ -289,12 +289,38 @@ ExitCode ListConnections(client::Client& client, const Options& options, Console
   return kDone;
 }
 
+ExitCode ListAudit(client::Client& client, const Options& options, Console& console) {
+  v1::ListAuditEntriesRequest request = options.audit;
+  request.set_identity(options.identity);
+  if (options.filter.tenants_size() > 0) {
+    const std::optional<std::string> name = TenantOf(options, console);
+    if (!name.has_value()) return kWrongUsage;
+    request.set_tenant(*name);
+  }
+  if (options.filter.has_created_from()) {
+    *request.mutable_from_time() = options.filter.created_from();
+  }
+  const auto entries = client.ListAuditEntries(std::move(request), options.limit);
+  if (!entries.ok()) return console.Fail(entries.status(), options.json);
+  std::vector<std::vector<std::string>> rows = {
+      {"TIME", "NODE", "ACTION", "IDENTITY", "TENANT", "PEER", "OBJECT", "RESULT", "DETAIL"}};
+  for (const v1::AuditEntry& one : *entries) {
+    if (options.json) console.Out(AuditJson(one));
+    rows.push_back({HumanTime(one.time()), OrDash(one.node()), Printable(one.action()),
+                    OrDash(one.identity()), OrDash(one.tenant()), OrDash(one.peer()),
+                    OrDash(one.object()), Printable(one.result()), OrDash(one.detail())});
+  }
+  if (!options.json) PrintTable(rows, console);
+  return kDone;
+}
+
 }  // namespace
 
 ExitCode RunAdmin(client::Client& client, const Options& options, Console& console) {
   const std::string& action = options.admin_action;
   if (action == "tenants") return ListTenants(client, options, console);
   if (action == "connections") return ListConnections(client, options, console);
+  if (action == "audit") return ListAudit(client, options, console);
   if (action == "pause" || action == "resume") return SetDispatch(client, options, console);
   if (action == "cordon" || action == "uncordon") return SetCordon(client, options, console);
   if (action == "limit" || action == "unlimit") return SetLimits(client, options, console);

@@ -379,6 +379,7 @@ class Builder {
             "  npuc-remote admin requeue --since 12h\n"
             "  npuc-remote admin tenants --json\n"
             "  npuc-remote admin connections --limit 20\n"
+            "  npuc-remote admin audit --since 1d --identity ops --limit 200\n"
             "  npuc-remote --server node3:8470 admin cordon --reason 'new memory'\n"
             "  npuc-remote admin limit --tenant audio --weight 5 --quota running_jobs=8 "
             "--for 2h\n"
@@ -391,11 +392,12 @@ class Builder {
            "answers, which then starts none; cancel jobs; requeue jobs that failed, each once, as "
            "new ones; list tenants; limit a tenant for a time, or unlimit it; rotate-token of an "
            "identity; drop-uploads that are under way; evict a blob or a result; list the "
-           "connections and streams that are open")
+           "connections and streams that are open; audit: what callers did, of a cluster at all "
+           "nodes, the newest first")
         ->required()
         ->check(CLI::IsMember({"pause", "resume", "cordon", "uncordon", "cancel", "requeue",
                                "tenants", "limit", "unlimit", "rotate-token", "drop-uploads",
-                               "evict", "connections"}));
+                               "evict", "connections", "audit"}));
     AddAdminDetails(sub);
     AddFilter(sub);
     sub->add_option("--reason", options_.reason, "why, for those who look later");
@@ -403,7 +405,7 @@ class Builder {
                   "cancel, requeue or drop-uploads without a filter: those of everybody");
     sub->add_option("--limit", options_.limit,
                     "connections, and streams: at most so many of each, those that carried the "
-                    "most bytes (default 50)")
+                    "most bytes; audit: at most so many entries (default 50)")
         ->check(CLI::Range(1, 1000));
   }
 
@@ -425,7 +427,20 @@ class Builder {
                     "so long")
         ->type_name("TIME")
         ->check(CheckSpan);
-    sub->add_option("--identity", options_.identity, "rotate-token: whose")->type_name("NAME");
+    sub->add_option("--identity", options_.identity,
+                    "rotate-token: whose; audit: only actions of this one")
+        ->type_name("NAME");
+    v1::ListAuditEntriesRequest& audit = options_.audit;
+    const auto add_audit = [sub](const char* name, const char* help, const char* type,
+                                 const std::function<void(const std::string&)>& set) {
+      sub->add_option_function<std::string>(name, set, help)->type_name(type);
+    };
+    add_audit("--action", "audit: only this action, e.g. admin.pause", "NAME",
+              [&audit](const std::string& name) { audit.set_action(name); });
+    add_audit("--at-node", "audit: only calls that this node of a cluster answered", "NAME",
+              [&audit](const std::string& name) { audit.set_node(name); });
+    add_audit("--about", "audit: only this object, e.g. a job's id", "TEXT",
+              [&audit](const std::string& text) { audit.set_object(text); });
     sub->add_option("--grace", texts_.grace,
                     "rotate-token: for how long the old tokens are valid yet (default 24h)")
         ->type_name("TIME")

@@ -83,6 +83,7 @@ struct Options {
   std::optional<absl::Duration> grace;
   v1::TenantLimits limits;
   std::string identity;
+  v1::ListAuditEntriesRequest audit;  // beside tenant, identity and time, which other fields have
   std::string blob;
   std::string result;
   // inspect

@@ -462,6 +462,19 @@ std::string StreamJson(const v1::OpenStream& stream, const std::string& node) {
                {"bytes", stream.bytes()}});
 }
 
+std::string AuditJson(const v1::AuditEntry& entry) {
+  return Dump({{"time", TimeJson(entry.time())},
+               {"node", entry.node()},
+               {"action", entry.action()},
+               {"identity", entry.identity()},
+               {"tenant", entry.tenant()},
+               {"peer", entry.peer()},
+               {"object", entry.object()},
+               {"result", entry.result()},
+               {"detail", entry.detail()},
+               {"left_out", entry.left_out()}});
+}
+
 std::string UsageJson(const v1::TenantUsage& usage) {
   return Dump({{"day", usage.day()},
                {"tenant", usage.tenant()},

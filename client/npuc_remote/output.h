@@ -66,6 +66,7 @@ std::string RequeueJson(const v1::RequeueJobsResponse& answer);
 std::string TenantJson(const v1::TenantState& tenant);
 std::string ConnectionJson(const v1::Connection& connection, const std::string& node);
 std::string StreamJson(const v1::OpenStream& stream, const std::string& node);
+std::string AuditJson(const v1::AuditEntry& entry);
 std::string UsageJson(const v1::TenantUsage& usage);
 std::string CallerJson(const v1::GetCallerResponse& caller);
 std::string CoreJson(absl::string_view core);

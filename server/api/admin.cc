@@ -211,19 +211,24 @@ absl::Status GetUsage(const ApiDependencies& deps, const auth::Caller& caller,
   check_day("from_day", request.from_day());
   check_day("to_day", request.to_day());
   RETURN_IF_ERROR(check.ToStatus());
-  for (const executor::UsageBook::Row& row :
-       deps.admin->usage->Find(request.from_day(), request.to_day(), request.tenant())) {
-    if (!caller.Sees(row.tenant)) continue;
-    v1::TenantUsage* const out = response->add_usage();
-    out->set_day(row.day);
-    out->set_tenant(row.tenant);
-    out->set_jobs(row.usage.jobs);
-    out->set_succeeded(row.usage.succeeded);
-    out->set_failed(row.usage.failed);
-    out->set_cache_hits(row.usage.cache_hits);
-    out->set_processor_seconds(static_cast<double>(row.usage.processor_micros) * 1e-6);
-    out->set_uploaded_bytes(row.usage.uploaded_bytes);
-    out->set_downloaded_bytes(row.usage.downloaded_bytes);
+  ASSIGN_OR_RETURN(const base::UsageDays days,
+                   deps.admin->usage->Find({.from_day = request.from_day(),
+                                            .to_day = request.to_day(),
+                                            .tenant = request.tenant()}));
+  for (const auto& [day, tenants] : days) {
+    for (const auto& [tenant, usage] : tenants) {
+      if (!caller.Sees(tenant)) continue;
+      v1::TenantUsage* const out = response->add_usage();
+      out->set_day(day);
+      out->set_tenant(tenant);
+      out->set_jobs(usage.jobs);
+      out->set_succeeded(usage.succeeded);
+      out->set_failed(usage.failed);
+      out->set_cache_hits(usage.cache_hits);
+      out->set_processor_seconds(static_cast<double>(usage.processor_micros) * 1e-6);
+      out->set_uploaded_bytes(usage.uploaded_bytes);
+      out->set_downloaded_bytes(usage.downloaded_bytes);
+    }
   }
   return absl::OkStatus();
 }
@@ -265,8 +270,7 @@ const Method<v1::ListConnectionsRequest, v1::ListConnectionsResponse> kListConne
 const Method<v1::GetUsageRequest, v1::GetUsageResponse> kGetUsage = {"GetUsage", auth::Right::kRead,
                                                                      GetUsage};
 
-void CountUsage(const ApiDependencies& deps, absl::string_view tenant,
-                const executor::Usage& usage) {
+void CountUsage(const ApiDependencies& deps, absl::string_view tenant, const base::Usage& usage) {
   if (deps.admin != nullptr) deps.admin->usage->Add(tenant, usage);
 }
 

@@ -60,6 +60,7 @@ extern const Method<v1::SetTenantLimitsRequest, v1::SetTenantLimitsResponse> kSe
 extern const Method<v1::RotateTokenRequest, v1::RotateTokenResponse> kRotateToken;
 extern const Method<v1::DropUploadsRequest, v1::DropUploadsResponse> kDropUploads;
 extern const Method<v1::EvictContentRequest, v1::EvictContentResponse> kEvictContent;
+extern const Method<v1::ListAuditEntriesRequest, v1::ListAuditEntriesResponse> kListAuditEntries;
 extern const Method<v1::GetUsageRequest, v1::GetUsageResponse> kGetUsage;
 extern const Method<v1::GetQuotaRequest, v1::GetQuotaResponse> kGetQuota;
 
@@ -75,6 +76,7 @@ void ForEachAdminMethod(Visit visit) {
   visit(kRotateToken);
   visit(kDropUploads);
   visit(kEvictContent);
+  visit(kListAuditEntries);
   visit(kGetUsage);
   visit(kGetQuota);
 }
@@ -88,8 +90,7 @@ void ControlToProto(const ApiDependencies& deps, const executor::OperatorSwitch:
                     v1::CordonState* out);
 
 // Adds to what the tenant used today, where that is kept.
-void CountUsage(const ApiDependencies& deps, absl::string_view tenant,
-                const executor::Usage& usage);
+void CountUsage(const ApiDependencies& deps, absl::string_view tenant, const base::Usage& usage);
 
 }  // namespace npuc::api
 

@@ -36,6 +36,7 @@ void ToProto(const base::JobDiagnostic& diagnostic, v1::Diagnostic* out);
 // INTERNAL: it is no JSON object, or nested too deeply.
 absl::Status StructOfJson(absl::string_view json, google::protobuf::Struct* out);
 void ToProto(absl::Time time, google::protobuf::Timestamp* out);
+absl::Time FromProto(const google::protobuf::Timestamp& time);
 absl::Duration DurationOf(const google::protobuf::Duration& duration);
 
 }  // namespace npuc::api

@@ -7,14 +7,14 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "server/api/convert.h"
+#include "server/api/page_size.h"
 #include "server/executor/canary.h"
 #include "server/executor/submission.h"
 
 namespace npuc::api {
 namespace {
 
-constexpr int32_t kDefaultPageSize = 50;
-constexpr int32_t kMaxPageSize = 1000;
+constexpr size_t kDefaultPageSize = 50;
 constexpr size_t kMaxPageBytes = 2 << 20;
 constexpr int kMaxFilterValues = 64;
 constexpr size_t kMaxFilterTextBytes = 255;
@@ -26,10 +26,6 @@ std::vector<std::string> ReadValues(const char* field,
     check.Add(field, absl::StrCat(values.size(), " values, at most ", most, " are allowed"));
   }
   return {values.begin(), values.end()};
-}
-
-absl::Time ReadTime(const google::protobuf::Timestamp& time) {
-  return absl::FromUnixSeconds(time.seconds()) + absl::Nanoseconds(time.nanos());
 }
 
 std::optional<jobs::JobOrder> OrderFromProto(v1::JobOrder order) {
@@ -62,11 +58,7 @@ absl::StatusOr<jobs::JobIndex::Query> ReadQuery(const auth::Caller& caller,
                               .reverse = request.reverse(),
                               .after_id = request.page_token(),
                               .with_totals = request.with_totals()};
-  if (request.page_size() < 0 || request.page_size() > kMaxPageSize) {
-    check.Add("page_size", absl::StrCat(request.page_size(), " is not in 0 to ", kMaxPageSize));
-  }
-  query.limit =
-      static_cast<size_t>(request.page_size() == 0 ? kDefaultPageSize : request.page_size());
+  query.limit = ReadPageSize(request.page_size(), kDefaultPageSize, check);
   if (!request.page_token().empty() && !jobs::IsValidJobId(request.page_token())) {
     check.Add("page_token", "is not a next_page_token of an earlier answer");
   }
@@ -206,8 +198,8 @@ jobs::JobFilter ReadFilter(const auth::Caller& caller, const v1::ListCompileJobs
                                    kMaxFilterTextBytes, " are allowed"));
   }
   filter.text = request.text();
-  if (request.has_created_from()) filter.created_from = ReadTime(request.created_from());
-  if (request.has_created_before()) filter.created_before = ReadTime(request.created_before());
+  if (request.has_created_from()) filter.created_from = FromProto(request.created_from());
+  if (request.has_created_before()) filter.created_before = FromProto(request.created_before());
   if (request.mine()) {
     filter.submitter = caller.identity;
     filter.only_tenant = caller.tenant;

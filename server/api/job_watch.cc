@@ -17,6 +17,7 @@ namespace npuc::api {
 namespace {
 
 // A watch holds no more than this of a job's events; the rest waits in the store.
+constexpr absl::Duration kPeriodPerJob = absl::Milliseconds(100);
 constexpr size_t kBatchEvents = 64;
 constexpr size_t kBatchBytes = 64 << 10;
 
@@ -74,8 +75,11 @@ absl::StatusOr<bool> JobWatch::Next(absl::Time last_sent, std::deque<v1::JobEven
                    executor::FindJob(*deps_->jobs, caller_, job_id_));
   if (!checked_) RETURN_IF_ERROR(CheckRequest(*job));
   checked_ = true;
-  ASSIGN_OR_RETURN(const std::vector<jobs::JobEvent> events,
-                   deps_->jobs->ReadEvents(job_id_, next_seq_, kBatchEvents, kBatchBytes));
+  std::vector<jobs::JobEvent> events;
+  if (next_seq_ <= job->last_seq) {
+    ASSIGN_OR_RETURN(events,
+                     deps_->jobs->ReadEvents(job_id_, next_seq_, kBatchEvents, kBatchBytes));
+  }
   for (const jobs::JobEvent& event : events) {
     if (event.seq != next_seq_) {
       return absl::InternalError(
@@ -85,29 +89,44 @@ absl::StatusOr<bool> JobWatch::Next(absl::Time last_sent, std::deque<v1::JobEven
     ++next_seq_;
   }
   waits_in_queue_ = job->state == jobs::JobState::kQueued;
+  attempts_ = job->attempts;
+  asked_place_ = false;
   has_all_ = next_seq_ > job->last_seq;
   if (jobs::IsTerminal(job->state)) return next_seq_ <= job->last_seq;
   if (!events.empty()) return true;
-  AddLiveEvent(*job, last_sent, out);
+  AddLiveEvent(last_sent, out);
   return true;
 }
 
-void JobWatch::AddLiveEvent(const jobs::Job& job, absl::Time last_sent,
-                            std::deque<v1::JobEvent>* out) {
+absl::StatusOr<bool> JobWatch::NextByClock(absl::Time last_sent, std::deque<v1::JobEvent>* out) {
+  // A job without a place runs or has ended, even if no change was reported.
+  if (!waits_in_queue_ || !has_all_ || !told_place_.has_value()) return Next(last_sent, out);
+  RETURN_IF_ERROR(deps_->lifecycle->CheckReads());
+  AddLiveEvent(last_sent, out);
+  return true;
+}
+
+absl::Duration JobWatch::place_period() const {
+  const int64_t position = told_place_.has_value() ? told_place_->first : 0;
+  return std::min(static_cast<double>(position) * kPeriodPerJob, heartbeat_);
+}
+
+void JobWatch::AddLiveEvent(absl::Time last_sent, std::deque<v1::JobEvent>* out) {
   const absl::Time now = absl::Now();
-  const std::optional<jobs::JobWait> wait = deps_->jobs->Wait(job.id);
+  asked_place_ = true;
+  const std::optional<jobs::JobWait> wait = deps_->jobs->Wait(job_id_);
   const auto place =
       wait.has_value() ? std::make_optional(std::pair(wait->position, wait->reason)) : std::nullopt;
   if (wait.has_value() && place != told_place_) {
     v1::JobEvent& event = out->emplace_back();
     ToProto(*wait, event.mutable_queue_position());
     ToProto(now, event.mutable_event_time());
-    event.set_attempt(job.attempts);
+    event.set_attempt(attempts_);
   } else if (now - last_sent >= heartbeat_) {
     v1::JobEvent& event = out->emplace_back();
     event.mutable_heartbeat()->set_last_seq(next_seq_ - 1);
     ToProto(now, event.mutable_event_time());
-    event.set_attempt(job.attempts);
+    event.set_attempt(attempts_);
   }
   told_place_ = place;
 }

@@ -34,18 +34,27 @@ class JobWatch {
   // WatchCompileJob.
   absl::StatusOr<bool> Next(absl::Time last_sent, std::deque<v1::JobEvent>* out);
 
+  // Next() for a job of which no change was reported: where it waits, its place alone is asked for,
+  // and not the store.
+  absl::StatusOr<bool> NextByClock(absl::Time last_sent, std::deque<v1::JobEvent>* out);
+
   // What ends a watch that has reached its greatest age: UNAVAILABLE (REATTACH) with the number of
   // the first event that was not sent; `unsent` is what of Next's events is left.
   absl::Status Reattach(const std::deque<v1::JobEvent>& unsent) const;
 
   // Whether the job waited at the last Next, so that its position may change at any time.
   bool waits_in_queue() const { return waits_in_queue_; }
+  // The last Next asked for the place: the next look at it can wait.
+  bool asked_place() const { return asked_place_; }
+  // After so long the place of a job that waits is worth a look: a tenth of a second for each job
+  // before it, at most a heartbeat's period. A look may ask a database that all daemons share.
+  absl::Duration place_period() const;
   // Whether the last Next came to the end of the events that there were as it began.
   bool has_all() const { return has_all_; }
 
  private:
   absl::Status CheckRequest(const jobs::Job& job) const;
-  void AddLiveEvent(const jobs::Job& job, absl::Time last_sent, std::deque<v1::JobEvent>* out);
+  void AddLiveEvent(absl::Time last_sent, std::deque<v1::JobEvent>* out);
 
   const ApiDependencies* const deps_;
   const auth::Caller caller_;
@@ -54,8 +63,10 @@ class JobWatch {
   const absl::Duration heartbeat_;
   int64_t next_seq_;
   bool checked_ = false;
+  int32_t attempts_ = 0;
   bool waits_in_queue_ = false;
   bool has_all_ = false;
+  bool asked_place_ = false;
   std::optional<std::pair<int64_t, jobs::JobWait::Reason>> told_place_;
 };
 

@@ -37,9 +37,11 @@ const char* NameOf(SignIn::Way way) {
 std::string Sessions::Format(const Map& sessions) {
   std::string text;
   for (const auto& [name, session] : sessions) {
-    absl::StrAppend(&text, name, "\t", NameOf(session.sign_in.way), "\t",
-                    absl::ToUnixSeconds(session.began), "\t", absl::CEscape(session.sign_in.key),
-                    "\n");
+    const absl::string_view way = session.newer_way.empty()
+                                      ? absl::string_view(NameOf(session.sign_in.way))
+                                      : absl::string_view(session.newer_way);
+    absl::StrAppend(&text, name, "\t", way, "\t", absl::ToUnixSeconds(session.began), "\t",
+                    absl::CEscape(session.sign_in.key), "\n");
   }
   return text;
 }
@@ -50,15 +52,18 @@ absl::StatusOr<Sessions::Map> Sessions::Parse(absl::string_view text) {
     const std::vector<std::string> parts = absl::StrSplit(line, '\t');
     Session session;
     int64_t began = 0;
-    const auto* way = std::find_if(std::begin(kWays), std::end(kWays), [&](const auto& known) {
-      return parts.size() == 4 && parts[1] == known.second;
-    });
-    if (way == std::end(kWays) || !absl::SimpleAtoi(parts[2], &began) ||
+    if (parts.size() != 4 || parts[1].empty() || !absl::SimpleAtoi(parts[2], &began) ||
         !absl::CUnescape(parts[3], &session.sign_in.key)) {
       return absl::FailedPreconditionError(
           "the sessions of the page (sessions) are damaged; remove them, and people sign in again");
     }
-    session.sign_in.way = way->first;
+    const auto* way = std::find_if(std::begin(kWays), std::end(kWays),
+                                   [&](const auto& known) { return parts[1] == known.second; });
+    if (way == std::end(kWays)) {
+      session.newer_way = parts[1];
+    } else {
+      session.sign_in.way = way->first;
+    }
     session.began = absl::FromUnixSeconds(began);
     sessions.emplace(parts[0], std::move(session));
   }
@@ -96,6 +101,17 @@ void Sessions::MakeRoom(const SignIn& sign_in, Map& sessions) const {
 }
 
 absl::StatusOr<std::string> Sessions::Start(const SignIn& sign_in) {
+  const bool is_readable = sign_in.way != SignIn::Way::kProvider || options_.features == nullptr ||
+                           options_.features->Allows(base::Feature::kProviderSessions);
+  if (!is_readable) {
+    return jobs::ServiceError(
+        absl::StatusCode::kFailedPrecondition,
+        absl::StrCat("nobody can sign in by a provider yet: the cluster is at feature level ",
+                     options_.features->level(), ", and it takes ",
+                     static_cast<int64_t>(base::Feature::kProviderSessions),
+                     "; upgrade all nodes (npucd --feature-wait-hours says when the level rises)"),
+        {.reason = "FEATURE_NOT_YET"});
+  }
   std::string name = NewToken();
   const MutexLock lock(mutex_);
   RETURN_IF_ERROR(sessions_.Change([&](Map& sessions) {
@@ -114,7 +130,14 @@ absl::StatusOr<SignIn> Sessions::Find(absl::string_view name) {
     RETURN_IF_ERROR(sessions_.Read().status());
   }
   const auto it = sessions_.Get().find(sha256);
-  if (it != sessions_.Get().end() && !HasEnded(it->second)) return it->second.sign_in;
+  if (it != sessions_.Get().end() && !HasEnded(it->second)) {
+    if (it->second.newer_way.empty()) return it->second.sign_in;
+    return jobs::ServiceError(
+        absl::StatusCode::kUnavailable,
+        absl::StrCat("the session began in a way that this npucd does not know (",
+                     it->second.newer_way, "); upgrade it, or ask another node"),
+        {.reason = "RECORD_TOO_NEW", .retry_delay = absl::Seconds(2)});
+  }
   return jobs::ServiceError(absl::StatusCode::kUnauthenticated,
                             "the session has ended; sign in again", {.reason = "SESSION_ENDED"});
 }

@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "compiler_core/base/mutex.h"
 #include "server/auth/caller.h"
+#include "server/base/features.h"
 #include "server/base/kept_state.h"
 
 namespace npuc::auth {
@@ -29,6 +30,8 @@ class Sessions {
   struct Options {
     absl::Duration lifetime = absl::Hours(12);  // from sign-in to the end
     std::function<absl::Time()> now = nullptr;
+    // Asked before a session is kept that older nodes cannot read; null: there are none.
+    const base::Features* features = nullptr;
   };
   // None, until Attach.
   explicit Sessions(Options options) : options_(std::move(options)) {}
@@ -39,9 +42,11 @@ class Sessions {
   absl::Status Refresh();
 
   // A new session; its secret name. Where a bound is reached, the oldest session goes: of those
-  // with the same key, or of all.
+  // with the same key, or of all. FAILED_PRECONDITION (FEATURE_NOT_YET): an older node of the
+  // cluster could not read it.
   absl::StatusOr<std::string> Start(const SignIn& sign_in);
-  // UNAUTHENTICATED (SESSION_ENDED): there is none of this name, or no longer. For a name that is
+  // UNAUTHENTICATED (SESSION_ENDED): there is none of this name, or no longer. UNAVAILABLE
+  // (RECORD_TOO_NEW): a newer node wrote it. For a name that is
   // not known here the text is read, since the session may just have begun at another node; not
   // more often than each 100 ms, whatever names are tried.
   absl::StatusOr<SignIn> Find(absl::string_view name);
@@ -57,6 +62,7 @@ class Sessions {
   struct Session {
     SignIn sign_in;
     absl::Time began;
+    std::string newer_way = {};  // a newer node wrote it, in place of SignIn::way; kept as it is
   };
   using Map = std::map<std::string, Session, std::less<>>;  // by the SHA-256 of the name, in hex
 

@@ -9,7 +9,9 @@
 #include "compiler_core/base/digest.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/base/features.h"
 #include "server/base/kept_text_test_util.h"
+#include "server/jobs/service_error.h"
 
 namespace npuc::auth {
 namespace {
@@ -48,6 +50,33 @@ TEST_F(SessionsTest, OutliveTheProcessAndWhatEndedStaysEnded) {
   EXPECT_FALSE(sessions->Find(first).ok());
   EXPECT_EQ(*sessions->Find(second), kCertificate);
   EXPECT_THAT(text_.text, Not(HasSubstr(second))) << "a stolen text must name no session";
+}
+
+TEST_F(SessionsTest, OlderNodesGetNoSessionThatTheyCannotRead) {
+  int64_t level = 1;
+  const base::Features features([&level] { return level; });
+  Sessions sessions({.now = [this] { return now_; }, .features = &features});
+  ASSERT_TRUE(sessions.Attach(&text_).ok());
+  const SignIn person = {SignIn::Way::kProvider, "https://login email\na@b\nu-17"};
+  const absl::Status refused = sessions.Start(person).status();
+  EXPECT_EQ(jobs::ErrorDetailsOf(refused)->reason, "FEATURE_NOT_YET");
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("feature level 1, and it takes 2"));
+  EXPECT_EQ(text_.text, "");
+  EXPECT_TRUE(sessions.Start(kToken).ok());
+  level = base::kFeatureLevel;
+  EXPECT_TRUE(sessions.Start(person).ok());
+}
+
+TEST_F(SessionsTest, ASessionOfANewerNodeStaysAsItIs) {
+  const std::string name = "a name that a newer node made";
+  const std::string line = absl::StrCat(Sha256Hex(name), "\tpasskey\t1799999999\tk\\ty\n");
+  text_.text = line;
+  const auto sessions = Open();
+  const absl::Status unknown = sessions->Find(name).status();
+  EXPECT_EQ(unknown.code(), absl::StatusCode::kUnavailable) << unknown;
+  EXPECT_EQ(jobs::ErrorDetailsOf(unknown)->reason, "RECORD_TOO_NEW");
+  ASSERT_TRUE(sessions->Start(kToken).ok());
+  EXPECT_THAT(text_.text, HasSubstr(line));
 }
 
 TEST_F(SessionsTest, StreamsSeeTheEndOfTheirSession) {
@@ -104,7 +133,7 @@ TEST_F(SessionsTest, ManyOfManyPeopleAreBounded) {
 }
 
 TEST_F(SessionsTest, ADamagedTextIsTold) {
-  for (const char* text : {"x", "a\ttoken\tx\tk", "a\tguess\t1\tk", "a\ttoken\t1\tk\tmore"}) {
+  for (const char* text : {"x", "a\ttoken\tx\tk", "a\t\t1\tk", "a\ttoken\t1\tk\tmore"}) {
     text_.text = absl::StrCat(text, "\n");
     Sessions sessions({.now = [this] { return now_; }});
     EXPECT_EQ(sessions.Attach(&text_).code(), absl::StatusCode::kFailedPrecondition) << text;

@@ -203,6 +203,7 @@ class FakeCache : public cache::ResultCache {
   absl::StatusOr<std::unique_ptr<cache::ArtifactReader>> OpenArtifact(
       const cache::CacheKey& key, absl::string_view name) override {
     std::lock_guard<std::mutex> lock(mutex_);
+    if (is_away_) return absl::UnavailableError("the store is away");
     const auto found = entries_.find(key.ToString());
     if (found == entries_.end()) return absl::NotFoundError("no entry");
     for (const cache::ArtifactInfo& info : found->second.result.artifacts) {
@@ -219,6 +220,11 @@ class FakeCache : public cache::ResultCache {
   void SetTooSmall() {
     std::lock_guard<std::mutex> lock(mutex_);
     too_small_ = true;
+  }
+  // From now on no artifact can be read.
+  void SetAway() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    is_away_ = true;
   }
   // The next so many stores find the disk full.
   void FillDisk(int stores) {
@@ -247,6 +253,7 @@ class FakeCache : public cache::ResultCache {
   std::mutex mutex_;
   std::map<std::string, Entry> entries_;  // guarded by mutex_
   bool too_small_ = false;                // guarded by mutex_
+  bool is_away_ = false;                  // guarded by mutex_
   int full_for_ = 0;                      // guarded by mutex_
   int stores_ = 0;                        // guarded by mutex_
 };

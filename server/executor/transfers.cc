@@ -191,6 +191,13 @@ absl::StatusOr<std::unique_ptr<cache::ArtifactReader>> Downloads::Open(
   }
   ASSIGN_OR_RETURN(const cache::CacheKey key, cache::CacheKey::Parse(job.cache_key));
   auto reader = cache_->OpenArtifact(key, artifact_name);
+  // A store that is away may have it.
+  if (absl::IsUnavailable(reader.status())) {
+    return jobs::ServiceError(
+        absl::StatusCode::kUnavailable,
+        absl::StrCat("the artifact cannot be read now: ", reader.status().message()),
+        {.reason = "STORE_FAILED", .retry_delay = absl::Seconds(2)});
+  }
   if (!reader.ok() && remake_ != nullptr) {
     const absl::Status remade = remake_(job);
     if (absl::IsUnavailable(remade)) {

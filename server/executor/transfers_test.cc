@@ -197,6 +197,11 @@ TEST(DownloadsTest, WhatTheCacheHasLostIsMadeAgain) {
   EXPECT_TRUE(jobs::ErrorDetailsOf(busy.status())->retry_delay.has_value());
   answer = absl::NotFoundError("its model is gone");
   EXPECT_EQ(ReasonOf(downloads.Open(job, "model.h", 0).status()), "ARTIFACT_LOST");
+  // A store that cannot be reached has lost nothing.
+  cache.SetAway();
+  const auto away = downloads.Open(job, "model.h", 0);
+  EXPECT_TRUE(absl::IsUnavailable(away.status())) << away.status();
+  EXPECT_EQ(ReasonOf(away.status()), "STORE_FAILED");
 }
 
 }  // namespace

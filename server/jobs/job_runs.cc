@@ -2,6 +2,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "server/jobs/job_service.h"
+#include "server/jobs/service_error.h"
 
 namespace npuc::jobs {
 namespace {
@@ -19,6 +20,11 @@ absl::Status StaleLease(const Lease& lease) {
 absl::StatusOr<std::optional<JobChange>> CheckRun(const Job& job, uint64_t fence) {
   if (job.state == JobState::kRunning && job.fence == fence) return std::nullopt;
   return StaleLease({.job_id = job.id, .fence = fence});
+}
+
+// A job that only a newer daemon can read is left to it.
+absl::Status WithoutNewer(const absl::Status& status) {
+  return IsRecordTooNew(status) ? absl::OkStatus() : status;
 }
 
 bool RunsUnder(const Job& job, const Lease& lease) {
@@ -86,8 +92,9 @@ absl::StatusOr<std::optional<JobService::Claim>> JobService::TryClaim() {
     if (job.ok() && (*job)->state == JobState::kQueued) {
       return Claim(this, run, *job, {.job_id = (*job)->id, .fence = (*job)->fence + 1});
     }
-    // It ended, or another daemon runs it: take the next one.
-    RETURN_IF_ERROR(Unclaim(run, job));
+    if (IsRecordTooNew(job.status())) board_->Avoid(claim->job_id);
+    // It ended, another daemon runs it, or only a newer one can: take the next one.
+    RETURN_IF_ERROR(WithoutNewer(Unclaim(run, job)));
   }
 }
 
@@ -141,8 +148,8 @@ absl::Status JobService::Unclaim(const RunPtr& run, const absl::StatusOr<JobPtr>
   board_->End(run->claim.id, SteadyNow());
   // A lease is stored, or may be: an earlier write can land late. No other daemon can tell that
   // nobody has it.
-  const bool is_unsure =
-      store_->is_shared() && (job.ok() ? IsUngiven(**job) : !absl::IsNotFound(job.status()));
+  const bool is_unsure = store_->is_shared() && !IsRecordTooNew(job.status()) &&
+                         (job.ok() ? IsUngiven(**job) : !absl::IsNotFound(job.status()));
   if (is_unsure) {
     const MutexLock lock(mutex_);
     unsure_.insert(run->claim.job_id);
@@ -435,7 +442,7 @@ absl::Status JobService::TakeBackExpired() {
     left.push_back(std::move(claim));
   }
   for (const BoardClaim& claim : left) {
-    first_error.Update(TakeBack(claim, /*is_restart=*/false));
+    first_error.Update(WithoutNewer(TakeBack(claim, /*is_restart=*/false)));
   }
   return first_error;
 }

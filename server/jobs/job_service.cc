@@ -31,6 +31,13 @@ absl::Status RequestIdReused(const Job& job) {
       {.reason = "REQUEST_ID_REUSED", .metadata = {{"job_id", job.id}}});
 }
 
+absl::Status RequestIdChanges(const Job& refused) {
+  return ServiceError(absl::StatusCode::kUnavailable,
+                      absl::StrCat("the job of request id '", Printable(refused.request_id, 64),
+                                   "' changes at this moment; send the request again"),
+                      {.reason = "STORE_FAILED", .retry_delay = absl::Seconds(1)});
+}
+
 // The store has said that nothing was changed.
 bool IsDefinite(const absl::Status& status) {
   return absl::IsAborted(status) || absl::IsAlreadyExists(status);
@@ -59,7 +66,7 @@ JobService::JobService(JobServiceOptions options, JobStore* store, JobBoard* boa
       const MutexLock lock(work_mutex_);
       ++work_came_;
     }
-    work_.NotifyOne();
+    work_.NotifyAll();  // a board may claim for all that ask at once
   });
 }
 
@@ -166,7 +173,8 @@ absl::Status JobService::Recover(const std::function<void(const LiveJob&)>& visi
   if (board_->NeedsFill()) RETURN_IF_ERROR(FillBoard(visit));
   // Other daemons go on with their leases.
   for (const BoardClaim& claim : board_->TakeOwn(options_.owner, SteadyNow())) {
-    RETURN_IF_ERROR(TakeBack(claim, /*is_restart=*/true));
+    const absl::Status taken = TakeBack(claim, /*is_restart=*/true);
+    if (!IsRecordTooNew(taken)) RETURN_IF_ERROR(taken);
   }
   return absl::OkStatus();
 }
@@ -194,12 +202,15 @@ absl::StatusOr<JobService::JobPtr> JobService::FindSubmitted(absl::string_view t
   return absl::AbortedError("a request id changes hands all the time; try again");
 }
 
-// RESOURCE_EXHAUSTED: no room in the queue.
+// A place in the queue, where the job is to wait.
+absl::Status JobService::Reserve(const NewJob& request) {
+  return request.cached.has_value() ? absl::OkStatus() : board_->Reserve(request.tenant);
+}
+
+// Behind Reserve.
 absl::StatusOr<JobService::NewEntry> JobService::BeginSubmit(NewJob request) {
   NewEntry submit{
       .entry = std::make_shared<Entry>(), .change = {}, .waits = !request.cached.has_value()};
-  const std::string tenant = request.tenant;
-  if (submit.waits) RETURN_IF_ERROR(board_->Reserve(tenant));
   const absl::Time now = options_.now();
   const std::string id = NextId(now);
   submit.change =
@@ -211,7 +222,7 @@ absl::StatusOr<JobService::NewEntry> JobService::BeginSubmit(NewJob request) {
     const MutexLock lock(mutex_);
     if (entries_.emplace(id, submit.entry).second) return submit;
   }
-  if (submit.waits) board_->Release(tenant);
+  if (submit.waits) board_->Release(submit.change->job.tenant);
   return absl::InternalError(absl::StrCat("job id ", id, " was made twice"));
 }
 
@@ -241,52 +252,64 @@ absl::StatusOr<JobService::JobPtr> JobService::EndSubmit(const NewEntry& submit,
   return job;
 }
 
-// The store found the request id taken since FindSubmitted had looked: the answer is the job that
-// has it. That one's write was before this one, and is settled before it, so nothing here waits for
-// the store's thread.
-absl::StatusOr<JobService::Submitted> JobService::AnswerTaken(const Job& refused) const {
-  const absl::Status unsure =
-      ServiceError(absl::StatusCode::kUnavailable,
-                   absl::StrCat("the job of request id '", Printable(refused.request_id, 64),
-                                "' changes at this moment; send the request again"),
-                   {.reason = "STORE_FAILED", .retry_delay = absl::Seconds(1)});
-  ASSIGN_OR_RETURN(const std::optional<std::string> owner,
-                   store_->FindRequest(refused.tenant, refused.request_id));
-  if (!owner.has_value()) return unsure;
-  if (const std::shared_ptr<Entry> entry = FindEntry(*owner)) entry->Await();
-  if (IsUnsure(*owner)) return unsure;
-  const absl::StatusOr<JobPtr> job = Get(*owner);
-  if (absl::IsNotFound(job.status())) return unsure;
-  RETURN_IF_ERROR(job.status());
-  if ((*job)->request_sha256 != refused.request_sha256) return RequestIdReused(**job);
-  return Submitted{*job, true};
+// `stored` is called on the store's thread.
+void JobService::StoreNew(NewJob request, Stored stored) {
+  absl::StatusOr<NewEntry> submit = BeginSubmit(std::move(request));
+  if (!submit.ok()) return stored({.answer = submit.status()});
+  const std::shared_ptr<const JobChange> change = submit->change;
+  store_->Apply(change, [this, submit = *std::move(submit),
+                         stored = std::move(stored)](const absl::Status& written) mutable {
+    absl::StatusOr<JobPtr> job = EndSubmit(submit, written);
+    if (job.ok()) return stored({.answer = Submitted{*std::move(job), false}});
+    stored({.answer = job.status(),
+            .taken = absl::IsAlreadyExists(written) ? std::move(submit.change) : nullptr});
+  });
+}
+
+// Returns the job of an earlier request with this id; without one it returns `refusal`.
+absl::StatusOr<JobService::Submitted> JobService::AnswerRefused(absl::string_view tenant,
+                                                                absl::string_view request_id,
+                                                                absl::string_view request_sha256,
+                                                                const absl::Status& refusal) {
+  ASSIGN_OR_RETURN(JobPtr earlier, FindSubmitted(tenant, request_id, request_sha256));
+  if (earlier == nullptr) return refusal;
+  return Submitted{std::move(earlier), true};
+}
+
+// The job that has the request id may be forgotten by now.
+absl::StatusOr<JobService::Submitted> JobService::AnswerTaken(const Job& refused) {
+  return AnswerRefused(refused.tenant, refused.request_id, refused.request_sha256,
+                       RequestIdChanges(refused));
 }
 
 void JobService::Submit(NewJob request, Done done) {
-  // A look for a repeat comes first: a full queue must not hide an earlier job.
-  const absl::StatusOr<JobPtr> earlier =
-      FindSubmitted(request.tenant, request.request_id, request.request_sha256);
-  if (!earlier.ok()) return done(earlier.status());
-  if (*earlier != nullptr) return done(Submitted{*earlier, true});
-  absl::StatusOr<NewEntry> submit = BeginSubmit(std::move(request));
-  if (!submit.ok()) return done(submit.status());
-  const std::shared_ptr<const JobChange> change = submit->change;
-  store_->Apply(change, [this, submit = *std::move(submit),
-                         done = std::move(done)](const absl::Status& written) mutable {
-    absl::StatusOr<JobPtr> job = EndSubmit(submit, written);
-    if (job.ok()) return done(Submitted{*std::move(job), false});
-    if (absl::IsAlreadyExists(written)) return done(AnswerTaken(submit.change->job));
-    done(job.status());
+  const absl::Status reserved = Reserve(request);
+  if (!reserved.ok()) {
+    // A full queue must not hide an earlier job.
+    return done(
+        AnswerRefused(request.tenant, request.request_id, request.request_sha256, reserved));
+  }
+  StoreNew(std::move(request), [this, done = std::move(done)](Written written) mutable {
+    if (written.taken == nullptr) return done(std::move(written.answer));
+    // This is the store's thread, and the look for the earlier job waits for the store.
+    const auto answer = std::make_shared<Done>(std::move(done));
+    const bool is_posted = repeats_.TryPost(
+        [this, taken = written.taken, answer] { (*answer)(AnswerTaken(taken->job)); });
+    if (!is_posted) (*answer)(RequestIdChanges(written.taken->job));
   });
 }
 
 absl::StatusOr<JobService::Submitted> JobService::SubmitAndWait(NewJob request) {
-  std::promise<absl::StatusOr<Submitted>> answer;
-  std::future<absl::StatusOr<Submitted>> answered = answer.get_future();
-  Submit(std::move(request), [&answer](absl::StatusOr<Submitted> submitted) {
-    answer.set_value(std::move(submitted));
-  });
-  return answered.get();
+  const absl::Status reserved = Reserve(request);
+  if (!reserved.ok()) {
+    return AnswerRefused(request.tenant, request.request_id, request.request_sha256, reserved);
+  }
+  std::promise<Written> promise;
+  std::future<Written> stored = promise.get_future();
+  StoreNew(std::move(request),
+           [&promise](Written written) { promise.set_value(std::move(written)); });
+  Written written = stored.get();
+  return written.taken == nullptr ? std::move(written.answer) : AnswerTaken(written.taken->job);
 }
 
 // Finds out whether a job is there whose first write failed. Where it is, it is made certain and
@@ -426,7 +449,8 @@ absl::Status JobService::ExpireDue() {
         EndJob(id, [&](const Job& job) -> absl::StatusOr<std::optional<JobChange>> {
           return ExpireJob(job, options_.now());
         }).status();
-    if (!absl::IsNotFound(status)) first_error.Update(status);  // its submit may be under way
+    // Its submit may be under way; or a newer daemon sees to it.
+    if (!absl::IsNotFound(status) && !IsRecordTooNew(status)) first_error.Update(status);
   }
   return first_error;
 }

@@ -17,12 +17,16 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "compiler_core/base/mutex.h"
+#include "server/base/work_pool.h"
 #include "server/jobs/change_hub.h"
 #include "server/jobs/job_board.h"
 #include "server/jobs/job_store.h"
 #include "server/jobs/transitions.h"
 
 namespace npuc::jobs {
+
+// Repeats of requests that wait for their answer.
+inline constexpr size_t kMaxRepeats = 4096;
 
 struct JobServiceOptions {
   // The daemon's name on the board and in the store: unlike that of any other daemon on them, and
@@ -103,8 +107,8 @@ class JobService {
   // RESOURCE_EXHAUSTED (QUEUE_FULL, QUOTA_EXCEEDED). UNAVAILABLE: the id's first job is not
   // stored yet.
   //
-  // The call may wait for the store's reads, and for an earlier Submit with the same id. `done` is
-  // called once, by the rules of JobStore::Apply.
+  // A repeat is found by the write that it makes, so a new request reads nothing from the store.
+  // `done` is called once, by the rules of JobStore::Apply, or on the thread that answers repeats.
   struct Submitted {
     std::shared_ptr<const Job> job;
     bool already_existed = false;
@@ -240,6 +244,14 @@ class JobService {
     bool waits = false;  // it has a place in the queue
   };
 
+  // The outcome of a new job's write.
+  struct Written {
+    absl::StatusOr<Submitted> answer;
+    // The refused write, where another job has the request id; then the answer is of no use.
+    std::shared_ptr<const JobChange> taken = nullptr;
+  };
+  using Stored = absl::AnyInvocable<void(Written written)>;
+
   bool IsHidden(const Entry& entry) const;
   std::optional<JobWait> ToWait(const std::optional<BoardView>& view) const;
 
@@ -272,9 +284,14 @@ class JobService {
   BoardJob ToBoardJob(const LiveJob& job) const;
   std::string NextId(absl::Time now);
   absl::Status FillBoard(const std::function<void(const LiveJob&)>& visit);
+  absl::Status Reserve(const NewJob& request);
   absl::StatusOr<NewEntry> BeginSubmit(NewJob request);
   absl::StatusOr<JobPtr> EndSubmit(const NewEntry& submit, const absl::Status& written);
-  absl::StatusOr<Submitted> AnswerTaken(const Job& refused) const;
+  void StoreNew(NewJob request, Stored stored);
+  absl::StatusOr<Submitted> AnswerRefused(absl::string_view tenant, absl::string_view request_id,
+                                          absl::string_view request_sha256,
+                                          const absl::Status& refusal);
+  absl::StatusOr<Submitted> AnswerTaken(const Job& refused);
   bool IsUnsure(absl::string_view job_id) const;
   absl::StatusOr<JobPtr> Resolve(absl::string_view job_id);
   absl::Status ResolveUnsure();
@@ -334,6 +351,8 @@ class JobService {
   uint64_t last_id_high_ NPUC_GUARDED_BY(mutex_) = 0;
   uint64_t last_id_low_ NPUC_GUARDED_BY(mutex_) = 0;
   absl::Time next_prune_ NPUC_GUARDED_BY(mutex_) = absl::InfinitePast();  // steady
+  // Answers repeats, which wait for the store. The last member: its thread uses the others.
+  base::WorkPool repeats_{1, kMaxRepeats};
 };
 
 // A job on its way to its lease: nobody else can run it, but it waits as before for all to see, and

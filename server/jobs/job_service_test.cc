@@ -170,9 +170,26 @@ class LaterStore : public MemoryJobStore {
     }
     for (auto& [change, done] : kept) done(ApplyNow(*change));
   }
+  absl::StatusOr<std::optional<std::string>> FindRequest(
+      absl::string_view tenant, absl::string_view request_id) const override {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      finders_.push_back(std::this_thread::get_id());
+    }
+    std::lock_guard<std::mutex> lock(may_find);
+    return MemoryJobStore::FindRequest(tenant, request_id);
+  }
+  // FindRequest waits for it.
+  mutable std::mutex may_find;
+  // The threads that called FindRequest.
+  std::vector<std::thread::id> finders() const {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return finders_;
+  }
 
  private:
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
+  mutable std::vector<std::thread::id> finders_;                         // guarded by mutex_
   std::vector<std::pair<std::shared_ptr<const JobChange>, Done>> kept_;  // guarded by mutex_
 };
 
@@ -189,25 +206,39 @@ class SubmitTest : public JobServiceTest {
 
   void Begin(NewJob request) {
     service_->Submit(std::move(request), [this](absl::StatusOr<JobService::Submitted> submitted) {
+      const MutexLock lock(answers_mutex_);
       answers_.push_back(std::move(submitted));
+      answered_.NotifyAll();
     });
   }
+  // All answers once there are so many. Those of repeats come from another thread.
+  std::vector<absl::StatusOr<JobService::Submitted>> Answers(size_t count) {
+    const MutexLock lock(answers_mutex_);
+    while (answers_.size() < count) answered_.Wait(answers_mutex_);
+    return answers_;
+  }
+
+  // Behind the service are the members that its thread uses.
+  ~SubmitTest() override { service_.reset(); }
 
   LaterStore later_store_;
+  Mutex answers_mutex_;
+  CondVar answered_;
   std::vector<absl::StatusOr<JobService::Submitted>> answers_;
 };
 
 TEST_F(SubmitTest, NobodySeesTheJobBeforeItIsStored) {
   Begin(Request("r1"));
-  EXPECT_TRUE(answers_.empty());
+  EXPECT_TRUE(Answers(0).empty());
   EXPECT_EQ(service_->GetCounts().queued, 0);
   EXPECT_FALSE((*service_->TryLease()).has_value());
   std::thread writer([this] { later_store_.Write(); });  // another thread than the submitter's
   writer.join();
-  ASSERT_EQ(answers_.size(), 1u);
-  ASSERT_TRUE(answers_[0].ok()) << answers_[0].status();
-  EXPECT_FALSE(answers_[0]->already_existed);
-  const std::string id = answers_[0]->job->id;
+  const auto answers = Answers(1);
+  ASSERT_EQ(answers.size(), 1u);
+  ASSERT_TRUE(answers[0].ok()) << answers[0].status();
+  EXPECT_FALSE(answers[0]->already_existed);
+  const std::string id = answers[0]->job->id;
   EXPECT_EQ((*service_->Get(id))->state, JobState::kQueued);
   EXPECT_EQ((*service_->TryLease())->job->id, id);
 }
@@ -219,11 +250,11 @@ TEST_F(SubmitTest, ARepeatMeanwhileGetsTheSameJob) {
   other.request_sha256 = "another request";
   Begin(std::move(other));
   later_store_.Write();
-  ASSERT_EQ(answers_.size(), 3u);
-  ASSERT_TRUE(answers_[1].ok()) << answers_[1].status();
-  EXPECT_TRUE(answers_[1]->already_existed);
-  EXPECT_EQ(answers_[1]->job->id, answers_[0]->job->id);
-  EXPECT_EQ(answers_[2].status().code(), absl::StatusCode::kAlreadyExists);
+  const auto answers = Answers(3);
+  ASSERT_TRUE(answers[1].ok()) << answers[1].status();
+  EXPECT_TRUE(answers[1]->already_existed);
+  EXPECT_EQ(answers[1]->job->id, answers[0]->job->id);
+  EXPECT_EQ(answers[2].status().code(), absl::StatusCode::kAlreadyExists);
   EXPECT_EQ(service_->GetCounts().queued, 1);
 }
 
@@ -231,18 +262,56 @@ TEST_F(SubmitTest, AFailedWriteGivesThePlaceBack) {
   Begin(Request("r1"));
   later_store_.FailNextApplies(1);
   later_store_.Write();
-  ASSERT_EQ(answers_.size(), 1u);
-  EXPECT_EQ(answers_[0].status().code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(Answers(1)[0].status().code(), absl::StatusCode::kInternal);
   for (int i = 0; i < 100; ++i) Begin(Request(absl::StrCat("again-", i)));
   later_store_.Write();
-  EXPECT_TRUE(answers_.back().ok()) << answers_.back().status();
+  EXPECT_TRUE(Answers(101).back().ok()) << Answers(101).back().status();
   // The queue's bound holds, and a repeat is answered though there is no room.
   Begin(Request("too-many"));
   Begin(Request("again-7"));
-  ASSERT_EQ(answers_.size(), 103u);
-  EXPECT_EQ(answers_[101].status().code(), absl::StatusCode::kResourceExhausted);
-  ASSERT_TRUE(answers_[102].ok());
-  EXPECT_TRUE(answers_[102]->already_existed);
+  const auto answers = Answers(103);
+  EXPECT_EQ(answers[101].status().code(), absl::StatusCode::kResourceExhausted);
+  ASSERT_TRUE(answers[102].ok());
+  EXPECT_TRUE(answers[102]->already_existed);
+}
+
+// A look at a shared store for each new request took more processor time than the request's write.
+TEST_F(SubmitTest, ANewRequestIsNotLookedFor) {
+  Begin(Request("r1"));
+  later_store_.Write();
+  EXPECT_TRUE(Answers(1)[0].ok());
+  EXPECT_TRUE(later_store_.finders().empty());
+}
+
+TEST_F(SubmitTest, TheStoresThreadLooksForNoRepeat) {
+  Begin(Request("r1"));
+  Begin(Request("r1"));
+  later_store_.Write();  // this thread is the store's
+  EXPECT_TRUE(Answers(2)[1].ok());
+  ASSERT_EQ(later_store_.finders().size(), 1u);
+  EXPECT_NE(later_store_.finders()[0], std::this_thread::get_id());
+}
+
+TEST_F(SubmitTest, OneRepeatMoreThanMayWaitIsSentAway) {
+  constexpr size_t kRepeats = kMaxRepeats + 2;  // one has left the queue, perhaps
+  Begin(Request("r1"));
+  later_store_.Write();
+  {
+    std::lock_guard<std::mutex> lock(later_store_.may_find);
+    for (size_t i = 0; i < kRepeats; ++i) {
+      Begin(Request("r1"));
+      later_store_.Write();
+    }
+  }
+  size_t refused = 0;
+  for (const auto& answer : Answers(1 + kRepeats)) {
+    if (answer.ok()) continue;
+    ++refused;
+    EXPECT_EQ(answer.status().code(), absl::StatusCode::kUnavailable);
+    EXPECT_EQ(ErrorDetailsOf(answer.status())->reason, "STORE_FAILED");
+  }
+  EXPECT_GE(refused, 1u);
+  EXPECT_LE(refused, 2u);
 }
 
 TEST_F(SubmitTest, WhoKnowsTheIdWaitsForTheWrite) {

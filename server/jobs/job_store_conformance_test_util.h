@@ -57,7 +57,10 @@ class JobStoreTest : public ::testing::TestWithParam<Implementation> {
 };
 
 inline JobEvent LogLine(int64_t seq, std::string text) {
-  return {.seq = seq, .time = absl::FromUnixSeconds(seq), .attempt = 1, .body = LogEvent{text}};
+  return {.seq = seq,
+          .time = absl::FromUnixSeconds(seq),
+          .attempt = 1,
+          .body = LogEvent{std::move(text)}};
 }
 
 inline Job NewJob(std::string id, std::string request_id = "") {
@@ -160,6 +163,26 @@ TEST_P(JobStoreTest, KeepsEveryFieldOverARestart) {
   EXPECT_EQ(read->deadline, job.deadline);
   EXPECT_EQ(*store().ReadConfig("j-full"), "CORENAME: GRUS");
   EXPECT_EQ(*store().FindRequest("acme", "req-full"), "j-full");
+}
+
+// A newer daemon on the same store writes fields that this one does not know, and this one writes
+// the job anew.
+TEST_P(JobStoreTest, KeepsUnknownFieldsWhenARecordIsWrittenAnew) {
+  Job job = NewJob("j1");
+  job.unknown_fields = "\xfa\x3e\x03new";       // field 1007, bytes
+  job.spec.unknown_fields = "\x82\x3f\x03new";  // field 1008, bytes
+  const std::string of_job = job.unknown_fields, of_spec = job.spec.unknown_fields;
+  ASSERT_TRUE(store().ApplyAndWait({.job = job, .events = {}, .config_text = ""}).ok());
+  for (int writes = 0; writes < 2; ++writes) {
+    harness_->Restart();
+    absl::StatusOr<Job> read = store().Read("j1");
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_EQ(read->unknown_fields, of_job);
+    EXPECT_EQ(read->spec.unknown_fields, of_spec);
+    ++read->revision;
+    read->stage = "lower";
+    ASSERT_TRUE(store().ApplyAndWait({.job = *read}).ok());
+  }
 }
 
 TEST_P(JobStoreTest, UnknownNames) {
@@ -299,13 +322,13 @@ TEST_P(JobStoreTest, LiveJobsAreThoseThatHaveNotEnded) {
   harness_->Restart();
   std::vector<std::string> ids;
   ASSERT_TRUE(store()
-                  .ForEachLive([&](LiveJob job) {
+                  .ForEachLive([&](const LiveJob& job) {
                     ids.push_back(job.id);
                     return absl::OkStatus();
                   })
                   .ok());
   EXPECT_THAT(ids, ::testing::UnorderedElementsAre("j1", "j3"));
-  EXPECT_EQ(store().ForEachLive([](LiveJob) { return absl::CancelledError("stop"); }).code(),
+  EXPECT_EQ(store().ForEachLive([](const LiveJob&) { return absl::CancelledError("stop"); }).code(),
             absl::StatusCode::kCancelled);
 }
 

@@ -1,5 +1,7 @@
 #include "server/jobs/observed_job_store.h"
 
+#include "server/jobs/service_error.h"
+
 namespace npuc::jobs {
 namespace {
 
@@ -9,7 +11,7 @@ constexpr absl::Duration kPatience = absl::Seconds(15);
 // What the store answers where nothing is wrong with it.
 bool IsAnswer(const absl::Status& status) {
   return status.ok() || absl::IsNotFound(status) || absl::IsAborted(status) ||
-         absl::IsAlreadyExists(status);
+         absl::IsAlreadyExists(status) || IsRecordTooNew(status);
 }
 
 }  // namespace

@@ -88,4 +88,18 @@ absl::Status JobNotFound(absl::string_view job_id) {
                       {.reason = "JOB_NOT_FOUND"});
 }
 
+absl::Status RecordTooNew(absl::string_view what) {
+  return ServiceError(absl::StatusCode::kUnavailable,
+                      absl::StrCat("a newer npucd stored ", what,
+                                   ", which this one does not know; ask another node, and upgrade "
+                                   "this one"),
+                      {.reason = "RECORD_TOO_NEW"});
+}
+
+bool IsRecordTooNew(const absl::Status& status) {
+  if (!absl::IsUnavailable(status)) return false;
+  const std::optional<ErrorDetails> details = ErrorDetailsOf(status);
+  return details.has_value() && details->reason == "RECORD_TOO_NEW";
+}
+
 }  // namespace npuc::jobs

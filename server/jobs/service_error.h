@@ -63,6 +63,11 @@ class FieldChecker {
 
 absl::Status JobNotFound(absl::string_view job_id);
 
+// RECORD_TOO_NEW: a newer npucd stored a record with `what`, an enumerator that this build does not
+// know. It is no damage: the record stays as it is, and a newer node can read it.
+absl::Status RecordTooNew(absl::string_view what);
+bool IsRecordTooNew(const absl::Status& status);
+
 }  // namespace npuc::jobs
 
 #endif  // NPUC_SERVER_JOBS_SERVICE_ERROR_H_

@@ -1,76 +1,62 @@
 #include "server/log/audit_log.h"
 
-#include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstdio>
-#include <filesystem>
-#include <system_error>
+#include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/status.h"
-#include "server/log/log.h"
 
 namespace npuc::log {
+namespace {
 
-AuditLog::AuditLog(AuditOptions options)
-    : options_(std::move(options)), refusals_(options_.refusals_per_second) {}
+constexpr size_t kMaxAuditTextBytes = 4000;
+constexpr size_t kMaxBatch = 500;
+// An operator's action is in the shared store before its answer.
+constexpr char kOperatorsActions[] = "admin.";
+
+}  // namespace
+
+AuditLog::AuditLog(AuditOptions options, std::unique_ptr<AuditFile> file)
+    : options_(std::move(options)),
+      file_(std::move(file)),
+      refusals_(options_.refusals_per_second) {}
 
 absl::StatusOr<std::unique_ptr<AuditLog>> AuditLog::Open(AuditOptions options) {
   if (options.syslog_socket.size() >= sizeof(sockaddr_un{}.sun_path)) {
     return absl::InvalidArgumentError(absl::StrCat("the path of the syslog's socket, '",
                                                    options.syslog_socket, "', is too long"));
   }
-  std::error_code error;
-  std::filesystem::create_directories(options.dir, error);
-  auto log = std::unique_ptr<AuditLog>(new AuditLog(std::move(options)));
-  const MutexLock lock(log->mutex_);
-  RETURN_IF_ERROR(log->OpenNewest());
+  ASSIGN_OR_RETURN(std::unique_ptr<AuditFile> file, AuditFile::Open(options.file));
+  auto log = std::unique_ptr<AuditLog>(new AuditLog(std::move(options), std::move(file)));
   if (!log->options_.syslog_socket.empty()) {
+    const MutexLock lock(log->mutex_);
     log->syslog_fd_ = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  }
+  if (log->options_.shared != nullptr) {
+    log->sharer_ = std::thread([shared = log.get()] { shared->ShareLoop(); });
   }
   return log;
 }
 
 AuditLog::~AuditLog() {
+  {
+    const MutexLock lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.NotifyAll();
+  if (sharer_.joinable()) sharer_.join();
   const MutexLock lock(mutex_);
-  if (fd_ >= 0) close(fd_);
   if (syslog_fd_ >= 0) close(syslog_fd_);
 }
 
-std::string AuditLog::PathOf(int number) const {
-  return number == 0 ? options_.dir + "/audit.log"
-                     : absl::StrCat(options_.dir, "/audit.", number, ".log");
-}
-
-absl::Status AuditLog::OpenNewest() {
-  const std::string path = PathOf(0);
-  fd_ = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
-  struct stat info = {};
-  if (fd_ < 0 || fstat(fd_, &info) != 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("cannot append to the audit log ", path, ": ", strerror(errno)));
-  }
-  bytes_ = static_cast<uint64_t>(info.st_size);
-  return absl::OkStatus();
-}
-
-void AuditLog::Rotate() {
-  for (int number = options_.files - 1; number > 0; --number) {
-    std::rename(PathOf(number - 1).c_str(), PathOf(number).c_str());
-  }
-  if (fd_ >= 0) close(fd_);
-  fd_ = -1;
-}
-
 void AuditLog::SendToSyslog(absl::string_view line) {
-  if (syslog_fd_ < 0) return;
   constexpr int kAuthprivInfo = 10 * 8 + 6;
   const std::string text = absl::StrCat("<", kAuthprivInfo, ">npucd[", getpid(), "]: ", line);
   sockaddr_un address = {};
@@ -83,38 +69,93 @@ void AuditLog::SendToSyslog(absl::string_view line) {
 
 void AuditLog::Write(const Entry& entry) {
   const absl::Time now = options_.now();
-  const MutexLock lock(mutex_);
-  if (entry.is_refusal && !refusals_.Takes(now)) return;
-  std::string line = absl::StrCat(
-      "{\"time\":\"", absl::FormatTime("%Y-%m-%dT%H:%M:%E6SZ", now, absl::UTCTimeZone()),
-      "\",\"action\":", JsonString(entry.action));
-  const auto add = [&line](absl::string_view key, absl::string_view value) {
-    if (!value.empty()) absl::StrAppend(&line, ",\"", key, "\":", JsonString(value));
-  };
-  add("identity", entry.identity);
-  add("tenant", entry.tenant);
-  add("peer", entry.peer);
-  add("object", entry.object);
-  add("result", entry.result);
-  add("detail", entry.detail);
-  const uint64_t left_out = entry.is_refusal ? refusals_.TakeLeftOut() : 0;
-  if (left_out > 0) absl::StrAppend(&line, ",\"left_out\":", left_out);
-  absl::StrAppend(&line, "}");
-  SendToSyslog(line);
-  absl::StrAppend(&line, "\n");
-  if (fd_ >= 0 && bytes_ + line.size() > options_.max_bytes) Rotate();
-  if (fd_ < 0 && !OpenNewest().ok()) {
-    ++lost_;
-    return;
+  const auto text = [](absl::string_view value) { return Printable(value, kMaxAuditTextBytes); };
+  AuditEntry kept{.time = absl::FromUnixMicros(absl::ToUnixMicros(now)),
+                  .node = options_.shared != nullptr ? options_.file.node : "",
+                  .action = text(entry.action),
+                  .identity = text(entry.identity),
+                  .tenant = text(entry.tenant),
+                  .peer = text(entry.peer),
+                  .object = text(entry.object),
+                  .result = text(entry.result),
+                  .detail = text(entry.detail)};
+  {
+    const MutexLock lock(mutex_);
+    if (entry.is_refusal && !refusals_.Takes(now)) return;
+    if (entry.is_refusal) kept.left_out = refusals_.TakeLeftOut();
+    if (syslog_fd_ >= 0) SendToSyslog(AuditFile::ToLine(kept));
+    if (!file_->Append(0, {kept}).ok()) ++lost_;
+    if (options_.shared == nullptr) return;
+    Share(std::move(kept));
   }
-  // One write: a line is whole, and appended whoever else has the file.
-  if (write(fd_, line.data(), line.size()) != static_cast<ssize_t>(line.size())) ++lost_;
-  bytes_ += line.size();
+  if (absl::StartsWith(entry.action, kOperatorsActions)) Flush(kPatience);
+}
+
+void AuditLog::Share(AuditEntry entry) {
+  if (waiting_.size() >= options_.max_waiting) {
+    waiting_.pop_front();
+    ++first_number_;
+    ++lost_;
+  }
+  waiting_.push_back(std::move(entry));
+  if (waiting_.size() == kMaxBatch) changed_.NotifyAll();
+}
+
+void AuditLog::Flush(absl::Duration limit) {
+  const SteadyTime end = SteadyTimeAfter(absl::ToChronoNanoseconds(limit));
+  const MutexLock lock(mutex_);
+  const uint64_t wanted = first_number_ + waiting_.size();
+  ++waiters_;
+  changed_.NotifyAll();
+  while (first_number_ < wanted && sharer_.joinable() && changed_.WaitUntil(mutex_, end)) {
+  }
+  --waiters_;
+}
+
+void AuditLog::ShareLoop() {
+  while (true) {
+    std::vector<AuditEntry> batch;
+    uint64_t first = 0;
+    {
+      const MutexLock lock(mutex_);
+      const SteadyTime next = SteadyTimeAfter(absl::ToChronoNanoseconds(options_.write_period));
+      while (!stopping_ && waiting_.size() < kMaxBatch && (waiters_ == 0 || waiting_.empty()) &&
+             changed_.WaitUntil(mutex_, next)) {
+      }
+      if (stopping_) return;
+      if (waiting_.empty()) continue;
+      first = first_number_;
+      batch.assign(waiting_.begin(),
+                   waiting_.begin() + static_cast<ptrdiff_t>(std::min(waiting_.size(), kMaxBatch)));
+    }
+    const bool is_written = options_.shared->Append(first, batch).ok();
+    {
+      const MutexLock lock(mutex_);
+      // Meanwhile the oldest may have made room for newer ones.
+      while (is_written && first_number_ < first + batch.size()) {
+        waiting_.pop_front();
+        ++first_number_;
+      }
+      const SteadyTime later = SteadyTimeAfter(absl::ToChronoNanoseconds(options_.write_period));
+      while (!is_written && !stopping_ && changed_.WaitUntil(mutex_, later)) {
+      }
+    }
+    changed_.NotifyAll();
+  }
+}
+
+absl::StatusOr<AuditPage> AuditLog::Find(const AuditQuery& query) {
+  return options_.shared != nullptr ? options_.shared->Find(query) : file_->Find(query);
 }
 
 uint64_t AuditLog::lost() {
   const MutexLock lock(mutex_);
   return lost_;
+}
+
+uint64_t AuditLog::waiting() {
+  const MutexLock lock(mutex_);
+  return waiting_.size();
 }
 
 }  // namespace npuc::log

@@ -6,12 +6,14 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "compiler_core/base/mutex.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/log/line_rate.h"
@@ -27,7 +29,7 @@ class AuditLogTest : public ::testing::Test {
   AuditLogTest() : dir_(::testing::TempDir() + "/audit") { std::filesystem::remove_all(dir_); }
 
   std::unique_ptr<AuditLog> Open(AuditOptions options = {}) {
-    options.dir = dir_;
+    options.file.dir = dir_;
     options.now = [this] { return now_; };
     auto log = AuditLog::Open(std::move(options));
     EXPECT_TRUE(log.ok()) << log.status();
@@ -61,7 +63,7 @@ TEST_F(AuditLogTest, ALineSaysWhoDidWhatToWhat) {
 }
 
 TEST_F(AuditLogTest, FilesArePutAsideAndTheOldestGoes) {
-  const auto log = Open({.max_bytes = 200, .files = 3});
+  const auto log = Open({.file = {.max_bytes = 200, .files = 3}});
   for (int i = 0; i < 20; ++i) {
     log->Write({.action = "submit", .object = absl::StrCat("job-", i, std::string(50, 'x'))});
   }
@@ -82,9 +84,80 @@ TEST_F(AuditLogTest, RefusalsCannotPushOthersOut) {
   EXPECT_THAT(Lines().back(), HasSubstr("\"left_out\":8"));
 }
 
+// The audit of all nodes, in memory.
+class SharedAudit : public AuditStore {
+ public:
+  absl::Status Append(uint64_t first_number, absl::Span<const AuditEntry> entries) override {
+    const MutexLock lock(mutex);
+    if (!error.ok()) return error;
+    for (const AuditEntry& entry : entries) kept.emplace(first_number++, entry);
+    came.NotifyAll();
+    return absl::OkStatus();
+  }
+  absl::StatusOr<AuditPage> Find(const AuditQuery&) override {
+    const MutexLock lock(mutex);
+    AuditPage page;
+    for (const auto& [number, entry] : kept) page.entries.insert(page.entries.begin(), entry);
+    return page;
+  }
+  Mutex mutex;
+  CondVar came;
+  absl::Status error NPUC_GUARDED_BY(mutex);
+  std::map<uint64_t, AuditEntry> kept NPUC_GUARDED_BY(mutex);
+};
+
+TEST_F(AuditLogTest, AnOperatorsActionIsSharedBeforeItsAnswer) {
+  auto owned = std::make_unique<SharedAudit>();
+  SharedAudit* const shared = owned.get();
+  // Nobody waits for the others, so without the operator they would not be there yet.
+  const auto log = Open({.file = {.node = "a"},
+                         .shared = std::move(owned),
+                         .max_waiting = 3,
+                         .write_period = absl::Hours(1)});
+  log->Write({.action = "submit"});
+  EXPECT_EQ(log->waiting(), 1u);
+  log->Write({.action = "admin.pause", .identity = "ops"});
+  EXPECT_EQ(log->waiting(), 0u);
+  const auto page = log->Find({});
+  ASSERT_TRUE(page.ok());
+  ASSERT_THAT(page->entries, SizeIs(2));
+  EXPECT_EQ(page->entries[0].action, "admin.pause");
+  EXPECT_EQ(page->entries[0].node, "a");
+  EXPECT_THAT(Lines(), SizeIs(2)) << "this node's file has them, too";
+  EXPECT_THAT(Lines()[0], HasSubstr(R"("action":"submit","node":"a"})"));
+  // While the store is away, entries wait; beyond the bound the oldest go.
+  {
+    const MutexLock lock(shared->mutex);
+    shared->error = absl::UnavailableError("away");
+  }
+  for (int i = 0; i < 5; ++i) log->Write({.action = absl::StrCat("submit", i)});
+  EXPECT_EQ(log->waiting(), 3u);
+  EXPECT_EQ(log->lost(), 2u);
+  {
+    const MutexLock lock(shared->mutex);
+    shared->error = absl::OkStatus();
+  }
+  log->Flush(absl::Minutes(1));
+  EXPECT_EQ(log->waiting(), 0u);
+  const MutexLock lock(shared->mutex);
+  EXPECT_THAT(shared->kept, SizeIs(5));
+  EXPECT_EQ(shared->kept.rbegin()->second.action, "submit4");
+}
+
+TEST_F(AuditLogTest, ManyEntriesAreSharedBeforeTheirTime) {
+  auto owned = std::make_unique<SharedAudit>();
+  SharedAudit* const shared = owned.get();
+  const auto log = Open({.shared = std::move(owned), .write_period = absl::Hours(1)});
+  for (int i = 0; i < 3000; ++i) log->Write({.action = "submit"});
+  const MutexLock lock(shared->mutex);
+  while (shared->kept.size() < 2500) shared->came.Wait(shared->mutex);
+  EXPECT_EQ(log->lost(), 0u);
+}
+
 TEST_F(AuditLogTest, AFolderThatCannotBeIsTold) {
   std::ofstream(dir_) << "a file";
-  EXPECT_FALSE(AuditLog::Open({.dir = dir_, .now = [] { return absl::UnixEpoch(); }}).ok());
+  EXPECT_FALSE(
+      AuditLog::Open({.file = {.dir = dir_}, .now = [] { return absl::UnixEpoch(); }}).ok());
   std::filesystem::remove_all(dir_);
 }
 
@@ -105,7 +178,7 @@ TEST(AuditSyslogTest, ASyslogGetsEachLineAndIsNotWaitedFor) {
   std::filesystem::create_directories(dir);
   const std::string path = dir + "/log";
   const auto now = [] { return absl::FromUnixSeconds(1'700'000'000); };
-  const auto log = AuditLog::Open({.dir = dir, .syslog_socket = path, .now = now});
+  const auto log = AuditLog::Open({.file = {.dir = dir}, .syslog_socket = path, .now = now});
   ASSERT_TRUE(log.ok()) << log.status();
   (*log)->Write({.action = "submit"});  // nobody is there yet
   EXPECT_EQ((*log)->lost(), 1u);
@@ -127,7 +200,8 @@ TEST(AuditSyslogTest, ASyslogGetsEachLineAndIsNotWaitedFor) {
   EXPECT_GT((*log)->lost(), 1u);
   close(fd);
   EXPECT_FALSE(
-      AuditLog::Open({.dir = dir, .syslog_socket = std::string(200, 'x'), .now = now}).ok());
+      AuditLog::Open({.file = {.dir = dir}, .syslog_socket = std::string(200, 'x'), .now = now})
+          .ok());
   std::filesystem::remove_all(dir);
 }
 

@@ -4,11 +4,9 @@
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 
-#include <algorithm>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -17,6 +15,8 @@
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/status.h"
 #include "server/auth/authenticator.h"
+#include "server/base/ascii.h"
+#include "server/http_client/url.h"
 #include "server/jobs/service_error.h"
 
 namespace npuc::oidc {
@@ -111,9 +111,7 @@ absl::StatusOr<std::string> SignInFlow::RedirectUri() const {
 
 bool SignInFlow::IsLink(absl::string_view link) {
   return link == "/" || (link.size() <= kMaxLinkBytes && absl::StartsWith(link, "/#") &&
-                         std::all_of(link.begin(), link.end(), [](unsigned char c) {
-                           return absl::ascii_isgraph(c) && c != '\\';
-                         }));
+                         base::IsGraphic(link, "\\"));
 }
 
 std::string SignInFlow::LinkOf(absl::string_view cookie) {
@@ -124,7 +122,7 @@ std::string SignInFlow::LinkOf(absl::string_view cookie) {
 absl::StatusOr<SignInFlow::Begun> SignInFlow::Begin(absl::string_view link,
                                                     absl::string_view host) {
   ASSIGN_OR_RETURN(const std::string redirect_uri, RedirectUri());
-  if (!absl::EqualsIgnoreCase(AuthorityOf(redirect_uri), host)) {
+  if (!absl::EqualsIgnoreCase(http_client::AuthorityOf(redirect_uri), host)) {
     const std::string page = redirect_uri.substr(0, redirect_uri.rfind("/auth/"));
     return jobs::ServiceError(absl::StatusCode::kFailedPrecondition,
                               absl::StrCat("people sign in by ", settings().name, " at ", page,

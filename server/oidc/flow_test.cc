@@ -63,7 +63,7 @@ TEST_F(FlowTest, APersonComesBackToTheLink) {
   ASSERT_TRUE(person.ok()) << person.status();
   EXPECT_EQ(person->subject, "u-17");
   // The verifier that goes to the provider is the one whose hash the browser carried.
-  const std::string& form = *fake_.requests.at(1).form;
+  const std::string form = FakeProvider::BodyOf(fake_.requests.at(1));
   const std::string verifier = form.substr(form.find("code_verifier=") + 14);
   const auto url = provider_.AuthorizationUrl({.verifier = verifier}, "x");
   EXPECT_EQ(ParameterOf(*url + "&", "code_challenge"),

@@ -5,7 +5,6 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/status.h"
-#include "server/oidc/fetcher.h"
 
 namespace npuc::oidc {
 namespace {

@@ -1,6 +1,7 @@
 #ifndef NPUC_SERVER_OIDC_JSON_DOCUMENT_H_
 #define NPUC_SERVER_OIDC_JSON_DOCUMENT_H_
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,9 @@
 #include "compiler_core/base/json_tree.h"
 
 namespace npuc::oidc {
+
+// The most bytes of a document of the provider: discovery, keys, tokens, user info.
+inline constexpr size_t kMaxDocumentBytes = size_t{256} << 10;
 
 // Documents of a provider: JSON objects of bounded size, in which no name of an object may stand
 // twice, since two readers could take different values.

@@ -5,6 +5,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
+#include "server/oidc/json_document.h"
 #include "server/oidc/oidc_test_util.h"
 
 namespace npuc::oidc {

@@ -16,7 +16,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "compiler_core/base/mutex.h"
-#include "server/oidc/fetcher.h"
+#include "server/http_client/http_client.h"
 #include "server/oidc/settings.h"
 
 namespace npuc::oidc {
@@ -70,7 +70,7 @@ class SigningKey {
 };
 
 // A provider in memory. It answers by URL and remembers the requests. Tests change its parts.
-class FakeProvider : public Fetcher {
+class FakeProvider : public http_client::Client {
  public:
   static constexpr char kIssuer[] = "https://login.farm.example";
 
@@ -109,7 +109,7 @@ class FakeProvider : public Fetcher {
             {"email_verified", true}};
   }
 
-  absl::StatusOr<FetchAnswer> Fetch(const FetchRequest& request) override {
+  absl::StatusOr<http_client::Answer> Send(const http_client::Request& request) override {
     std::function<void()> wait;
     {
       const MutexLock lock(mutex);
@@ -127,15 +127,19 @@ class FakeProvider : public Fetcher {
     };
     const std::string path = request.url.substr(request.url.rfind('/'));
     const auto status = statuses.find(path);
-    return FetchAnswer{status == statuses.end() ? 200 : status->second, answer(path)};
+    return http_client::Answer{status == statuses.end() ? 200 : status->second, answer(path)};
   }
 
   // Requests so far whose URL ends so.
   int Count(absl::string_view end) {
     const MutexLock lock(mutex);
     int count = 0;
-    for (const FetchRequest& request : requests) count += absl::EndsWith(request.url, end) ? 1 : 0;
+    for (const auto& request : requests) count += absl::EndsWith(request.url, end) ? 1 : 0;
     return count;
+  }
+
+  static std::string BodyOf(const http_client::Request& request) {
+    return *request.body(0, request.body_bytes);
   }
 
   Mutex mutex;
@@ -144,7 +148,7 @@ class FakeProvider : public Fetcher {
   std::map<std::string, int> statuses;  // by the last part of the path; others: 200
   absl::Status error;
   std::function<void()> before_answer;
-  std::vector<FetchRequest> requests;
+  std::vector<http_client::Request> requests;
 };
 
 }  // namespace npuc::oidc

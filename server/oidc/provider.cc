@@ -11,7 +11,9 @@
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/digest.h"
 #include "compiler_core/base/status.h"
+#include "server/base/ascii.h"
 #include "server/base/percent_encoded.h"
+#include "server/http_client/url.h"
 #include "server/jobs/service_error.h"
 #include "server/oidc/id_token.h"
 #include "server/oidc/json_document.h"
@@ -33,7 +35,7 @@ absl::Status Refused(absl::string_view why) {
 }
 
 // "error (description)" of an answer that is an OAuth error, else its HTTP status.
-std::string ErrorOf(const FetchAnswer& answer) {
+std::string ErrorOf(const http_client::Answer& answer) {
   const absl::StatusOr<JsonNode> document = ParseDocument(answer.body, "the answer");
   const std::string error = document.ok() ? TextIn(*document, "error") : "";
   if (error.empty()) return absl::StrCat("HTTP status ", answer.status);
@@ -88,16 +90,18 @@ class Provider::Call {
       : provider_(provider), end_(provider->options_.steady_now() + kSignInDeadline) {}
 
   // Asks for a document; `what` names it in errors. The answer may have any HTTP status.
-  absl::StatusOr<FetchAnswer> Fetch(absl::string_view what, FetchRequest request) {
-    request.timeout = end_ - provider_->options_.steady_now();
-    if (request.timeout <= absl::ZeroDuration()) return Unavailable(what, "no answer in time");
-    absl::StatusOr<FetchAnswer> answer = provider_->fetcher_->Fetch(request);
+  absl::StatusOr<http_client::Answer> Fetch(absl::string_view what, http_client::Request request) {
+    request.headers.emplace_back("Accept", "application/json");
+    request.limits.whole = end_ - provider_->options_.steady_now();
+    request.limits.answer_bytes = kMaxDocumentBytes;
+    if (request.limits.whole <= absl::ZeroDuration()) return Unavailable(what, "no answer in time");
+    absl::StatusOr<http_client::Answer> answer = provider_->client_->Send(request);
     if (!answer.ok()) return Unavailable(what, answer.status().message());
     return answer;
   }
   // The same, where any other status than 200 is an error.
-  absl::StatusOr<std::string> Get(absl::string_view what, FetchRequest request) {
-    ASSIGN_OR_RETURN(FetchAnswer answer, Fetch(what, std::move(request)));
+  absl::StatusOr<std::string> Get(absl::string_view what, http_client::Request request) {
+    ASSIGN_OR_RETURN(http_client::Answer answer, Fetch(what, std::move(request)));
     if (answer.status == kOk) return std::move(answer.body);
     return Unavailable(what, ErrorOf(answer));
   }
@@ -120,9 +124,9 @@ absl::StatusOr<Provider::Discovered> Provider::ReadDiscovery(absl::string_view d
                    .keys = TextIn(root, "jwks_uri"),
                    .user_info = TextIn(root, "userinfo_endpoint")};
   for (const std::string& url : {found.authorization, found.token, found.keys}) {
-    RETURN_IF_ERROR(CheckProviderUrl(url));
+    RETURN_IF_ERROR(http_client::CheckConfidentialUrl(url));
   }
-  if (!found.user_info.empty()) RETURN_IF_ERROR(CheckProviderUrl(found.user_info));
+  if (!found.user_info.empty()) RETURN_IF_ERROR(http_client::CheckConfidentialUrl(found.user_info));
   const std::vector<std::string> ways = TextsIn(root, "token_endpoint_auth_methods_supported");
   const auto has = [&ways](const char* way) {
     return std::find(ways.begin(), ways.end(), way) != ways.end();
@@ -218,19 +222,22 @@ absl::StatusOr<JsonNode> Provider::FetchTokens(Call& call, const Discovered& at,
                                                absl::string_view redirect_uri) {
   const std::string id = base::PercentEncoded(settings().client_id);
   const std::string secret = base::PercentEncoded(settings().client_secret);
-  FetchRequest request{.url = at.token, .headers = {"Accept: application/json"}};
-  request.form = absl::StrCat("grant_type=authorization_code&code=", base::PercentEncoded(code),
-                              "&redirect_uri=", base::PercentEncoded(redirect_uri),
-                              "&code_verifier=", challenge.verifier);
-  if (secret.empty() || at.posts_secret) absl::StrAppend(&*request.form, "&client_id=", id);
+  http_client::Request request{.method = "POST",
+                               .url = at.token,
+                               .headers = {{"Content-Type", "application/x-www-form-urlencoded"}}};
+  std::string form = absl::StrCat("grant_type=authorization_code&code=", base::PercentEncoded(code),
+                                  "&redirect_uri=", base::PercentEncoded(redirect_uri),
+                                  "&code_verifier=", challenge.verifier);
+  if (secret.empty() || at.posts_secret) absl::StrAppend(&form, "&client_id=", id);
   if (!secret.empty() && at.posts_secret) {
-    absl::StrAppend(&*request.form, "&client_secret=", secret);
+    absl::StrAppend(&form, "&client_secret=", secret);
   } else if (!secret.empty()) {
-    request.headers.push_back(
-        absl::StrCat("Authorization: Basic ", absl::Base64Escape(absl::StrCat(id, ":", secret))));
+    request.headers.emplace_back(
+        "Authorization", absl::StrCat("Basic ", absl::Base64Escape(absl::StrCat(id, ":", secret))));
   }
+  http_client::SetBody(std::move(form), request);
   constexpr absl::string_view kWhat = "the sign-in provider's token endpoint";
-  ASSIGN_OR_RETURN(const FetchAnswer answer, call.Fetch(kWhat, std::move(request)));
+  ASSIGN_OR_RETURN(const http_client::Answer answer, call.Fetch(kWhat, std::move(request)));
   if (answer.status == 400) {
     return Refused(absl::StrCat("the sign-in provider refuses the code: ", ErrorOf(answer)));
   }
@@ -248,15 +255,13 @@ absl::StatusOr<JsonNode> Provider::FetchUserInfo(Call& call, const Discovered& a
                                                  absl::string_view access_token,
                                                  const std::string& subject) {
   constexpr absl::string_view kWhat = "the sign-in provider's user info";
-  const bool is_token = access_token.size() <= kMaxAccessTokenBytes &&
-                        std::all_of(access_token.begin(), access_token.end(),
-                                    [](unsigned char c) { return absl::ascii_isgraph(c); });
+  const bool is_token =
+      access_token.size() <= kMaxAccessTokenBytes && base::IsGraphic(access_token);
   if (!is_token) return Unavailable(kWhat, "its access token is none");
   ASSIGN_OR_RETURN(
       const std::string document,
       call.Get(kWhat, {.url = at.user_info,
-                       .headers = {"Accept: application/json",
-                                   absl::StrCat("Authorization: Bearer ", access_token)}}));
+                       .headers = {{"Authorization", absl::StrCat("Bearer ", access_token)}}}));
   absl::StatusOr<JsonNode> claims = ParseDocument(document, "the document");
   if (!claims.ok()) return Unavailable(kWhat, claims.status().message());
   if (TextIn(*claims, "sub") != subject) return Refused("the user info is another person's");

@@ -12,7 +12,7 @@
 #include "absl/time/time.h"
 #include "compiler_core/base/json_tree.h"
 #include "compiler_core/base/mutex.h"
-#include "server/oidc/fetcher.h"
+#include "server/http_client/http_client.h"
 #include "server/oidc/key_set.h"
 #include "server/oidc/settings.h"
 
@@ -56,8 +56,9 @@ class Provider {
     std::function<absl::Time()> now;         // of dates
     std::function<absl::Time()> steady_now;  // of distances
   };
-  // `fetcher` must outlive this.
-  Provider(Options options, Fetcher* fetcher) : options_(std::move(options)), fetcher_(fetcher) {}
+  // `client` must outlive this.
+  Provider(Options options, http_client::Client* client)
+      : options_(std::move(options)), client_(client) {}
 
   // The URL at which the person signs in, and from which the browser comes back to `redirect_uri`.
   absl::StatusOr<std::string> AuthorizationUrl(const Challenge& challenge,
@@ -101,7 +102,7 @@ class Provider {
   absl::StatusOr<Person> PersonOf(const JsonNode& claims, const std::string& subject) const;
 
   const Options options_;
-  Fetcher* const fetcher_;
+  http_client::Client* const client_;
   Mutex mutex_;
   int waiting_ NPUC_GUARDED_BY(mutex_) = 0;
   std::shared_ptr<const Discovered> discovered_ NPUC_GUARDED_BY(mutex_);

@@ -9,9 +9,6 @@
 
 namespace npuc::oidc {
 
-// The longest URL that is taken, from an operator or from a provider.
-inline constexpr size_t kMaxUrlBytes = 2048;
-
 // The OpenID Connect provider by which people sign in, and this server as its client.
 struct Settings {
   std::string issuer = {};         // the URL, to the letter as the provider states it
@@ -26,10 +23,8 @@ struct Settings {
   std::string name = {};  // of the provider, for people
 };
 
-// OK for "https://...", and for "http://..." of this machine alone (127.0.0.1, [::1], localhost),
-// where nobody can listen. INVALID_ARGUMENT says what is wrong and what to write.
-absl::Status CheckProviderUrl(absl::string_view url);
-// The same, without query and fragment.
+// OK for a URL that http_client::CheckConfidentialUrl takes and that has no query. INVALID_ARGUMENT
+// says what is wrong and what to write.
 absl::Status CheckIssuer(absl::string_view url);
 // Reads "https://HOST[:PORT]" or "http://..." of this machine; the result has neither a '/' at its
 // end nor the scheme's own port, as browsers write an origin.
@@ -38,11 +33,6 @@ absl::StatusOr<std::string> ReadPageUrl(absl::string_view url);
 absl::Status CheckScopes(absl::string_view scopes);
 // OK for 1 to 64 letters, digits, '-', '_', '.', ':' and '/': claims may have URLs as names.
 absl::Status CheckClaimName(absl::string_view claim);
-
-// "HOST[:PORT]" of a URL that was checked.
-absl::string_view AuthorityOf(absl::string_view url);
-// True for "127.0.0.1:80", "localhost", "[::1]:80".
-bool IsLoopback(absl::string_view authority);
 
 }  // namespace npuc::oidc
 

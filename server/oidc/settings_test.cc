@@ -5,22 +5,10 @@
 namespace npuc::oidc {
 namespace {
 
-TEST(OidcSettingsTest, ProvidersAreReachedByTlsOrOnThisMachine) {
-  for (const char* good : {"https://login.farm.example", "https://login.farm.example/realms/farm",
-                           "https://a:8443/x", "https://[2001:db8::1]/x", "http://127.0.0.1:1/x",
-                           "http://localhost", "http://[::1]:80", "https://a/token?x=1"}) {
-    EXPECT_TRUE(CheckProviderUrl(good).ok()) << CheckProviderUrl(good);
-  }
-  for (const char* wrong :
-       {"", "login.farm.example", "http://login.farm.example", "http://127.0.0.1.farm.example",
-        "ftp://a", "file:///etc/passwd", "https://", "https:///x", "https://u:p@a", "https://a:0",
-        "https://a:65536", "https://a:x", "https://a b", "https://a#x", "https://a\r\nX: y",
-        "https://a\\b", "https://[::1", "https://?x", "HTTPS://a"}) {
-    EXPECT_EQ(CheckProviderUrl(wrong).code(), absl::StatusCode::kInvalidArgument) << wrong;
-  }
-  EXPECT_FALSE(CheckProviderUrl("https://a/" + std::string(kMaxUrlBytes, 'x')).ok());
+TEST(OidcSettingsTest, IssuersHaveNoQuery) {
   EXPECT_TRUE(CheckIssuer("https://a/realms/farm").ok());
   EXPECT_FALSE(CheckIssuer("https://a/token?x=1").ok());
+  EXPECT_FALSE(CheckIssuer("http://login.farm.example").ok());
 }
 
 TEST(OidcSettingsTest, ThePageIsAnOrigin) {

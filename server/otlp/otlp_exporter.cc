@@ -34,9 +34,11 @@ double Jitter() {
 
 }  // namespace
 
-OtlpExporter::OtlpExporter(ExporterOptions options, observe::Metrics* metrics,
-                           const log::Logger* log)
-    : options_(std::move(options)), metrics_(metrics), log_(log), thread_([this] { Loop(); }) {}
+OtlpExporter::OtlpExporter(ExporterOptions options, http_client::Client* client,
+                           observe::Metrics* metrics, const log::Logger* log)
+    : options_(std::move(options)), client_(client), metrics_(metrics), log_(log), thread_([this] {
+        Loop();
+      }) {}
 
 OtlpExporter::~OtlpExporter() {
   {
@@ -123,7 +125,7 @@ bool OtlpExporter::Sleep(absl::Duration duration) {
 void OtlpExporter::Complain(absl::string_view why) {
   in_trouble_ = true;
   if (!trouble_.IsDue(base::SteadyNow())) return;
-  log_->Warning("spans cannot be sent", {{"to", options_.endpoint.ToString()},
+  log_->Warning("spans cannot be sent", {{"to", options_.url},
                                          {"error", why},
                                          {"lost", "traces; jobs go on"},
                                          {"flag", "--otlp-endpoint"}});
@@ -136,7 +138,7 @@ void OtlpExporter::Send(const std::vector<observe::Span>& spans) {
     absl::Duration pause = backoff;
     switch (Post(body, spans.size(), pause)) {
       case Sent::kDone:
-        if (in_trouble_) log_->Info("spans are sent again", {{"to", options_.endpoint.ToString()}});
+        if (in_trouble_) log_->Info("spans are sent again", {{"to", options_.url}});
         in_trouble_ = false;
         trouble_.Reset();
         return;
@@ -158,8 +160,14 @@ void OtlpExporter::Send(const std::vector<observe::Span>& spans) {
 
 OtlpExporter::Sent OtlpExporter::Post(const std::string& body, size_t spans,
                                       absl::Duration& pause) {
-  const absl::StatusOr<HttpAnswer> answer =
-      PostJson(options_.endpoint, options_.headers, body, options_.timeout);
+  http_client::Request request{
+      .method = "POST",
+      .url = options_.url,
+      .headers = options_.headers,
+      .limits = {.whole = options_.timeout, .answer_bytes = kMaxAnswerBytes}};
+  request.headers.emplace_back("Content-Type", "application/json");
+  http_client::SetBody(body, request);
+  const absl::StatusOr<http_client::Answer> answer = client_->Send(request);
   if (!answer.ok()) {
     Complain(answer.status().message());
     return absl::IsInvalidArgument(answer.status()) ? Sent::kRefused : Sent::kAgain;
@@ -172,7 +180,11 @@ OtlpExporter::Sent OtlpExporter::Post(const std::string& body, size_t spans,
   }
   Complain(absl::StrCat("HTTP ", answer->status));
   if (!IsRetryable(answer->status)) return Sent::kRefused;
-  if (answer->retry_after.has_value()) pause = std::max(pause, *answer->retry_after);
+  const auto retry_after = answer->headers.find("retry-after");
+  uint32_t seconds = 0;
+  if (retry_after != answer->headers.end() && absl::SimpleAtoi(retry_after->second, &seconds)) {
+    pause = std::max(pause, absl::Seconds(seconds));
+  }
   return Sent::kAgain;
 }
 

@@ -5,16 +5,17 @@
 #include <cstddef>
 #include <deque>
 #include <functional>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "compiler_core/base/mutex.h"
+#include "server/http_client/http_client.h"
 #include "server/log/log.h"
 #include "server/observe/metrics.h"
 #include "server/observe/reminder.h"
 #include "server/observe/tracer.h"
-#include "server/otlp/http_post.h"
 #include "server/otlp/otlp_json.h"
 
 namespace npuc::otlp {
@@ -23,10 +24,12 @@ namespace npuc::otlp {
 inline constexpr size_t kMaxQueuedSpans = 4096;
 // Spans of one request.
 inline constexpr size_t kMaxSpansOfARequest = 512;
+// The bytes of a collector's answer.
+inline constexpr size_t kMaxAnswerBytes = size_t{64} << 10;
 
 struct ExporterOptions {
-  Endpoint endpoint;
-  Headers headers = {};
+  std::string url;  // TracesUrl made it
+  http_client::Headers headers = {};
   Resource resource = {};
   double sampling_ratio = 1.0;                 // of the jobs whose client brings no trace; 0 to 1
   std::function<absl::Time()> now = {};        // the clock of jobs
@@ -42,8 +45,9 @@ struct ExporterOptions {
 // spans and nothing else. Thread-safe.
 class OtlpExporter : public observe::Tracer {
  public:
-  // Both must outlive this.
-  OtlpExporter(ExporterOptions options, observe::Metrics* metrics, const log::Logger* log);
+  // All must outlive this.
+  OtlpExporter(ExporterOptions options, http_client::Client* client, observe::Metrics* metrics,
+               const log::Logger* log);
   // Drops what is not sent; waits for a request under way.
   ~OtlpExporter() override;
   OtlpExporter(const OtlpExporter&) = delete;
@@ -70,6 +74,7 @@ class OtlpExporter : public observe::Tracer {
   void Complain(absl::string_view why);
 
   const ExporterOptions options_;
+  http_client::Client* const client_;
   observe::Metrics* const metrics_;
   const log::Logger* const log_;
   observe::Reminder trouble_;  // of the thread

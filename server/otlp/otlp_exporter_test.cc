@@ -6,7 +6,7 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/otlp/otlp_test_util.h"
+#include "server/http_client/fake_server.h"
 
 namespace npuc::otlp {
 namespace {
@@ -39,8 +39,8 @@ class OtlpExporterTest : public ::testing::Test {
  protected:
   OtlpExporterTest() : log_(nullptr, [] { return absl::Now(); }) {}
 
-  ExporterOptions Options(const FakeCollector& collector) {
-    return {.endpoint = collector.endpoint(),
+  ExporterOptions Options(const http_client::FakeServer& collector) {
+    return {.url = collector.url("/v1/traces"),
             .now = [] { return absl::Now(); },
             .linger = absl::Milliseconds(1),
             .timeout = absl::Seconds(30),
@@ -55,13 +55,14 @@ class OtlpExporterTest : public ::testing::Test {
             .end = absl::Now()};
   }
 
+  http_client::CurlClient client_{""};
   Counts metrics_;
   log::Logger log_;
 };
 
 TEST_F(OtlpExporterTest, SendsEachSpanOnce) {
-  FakeCollector collector({kOk});
-  OtlpExporter exporter(Options(collector), &metrics_, &log_);
+  http_client::FakeServer collector({kOk});
+  OtlpExporter exporter(Options(collector), &client_, &metrics_, &log_);
   for (int i = 0; i < 1000; ++i) exporter.Record(Named(absl::StrCat("span<", i, ">")));
   ASSERT_TRUE(exporter.Flush(kPatience));
   std::string all;
@@ -76,9 +77,10 @@ TEST_F(OtlpExporterTest, SendsEachSpanOnce) {
 }
 
 TEST_F(OtlpExporterTest, TriesAgainWhereItIsAskedTo) {
-  FakeCollector collector({"HTTP/1.1 429 x\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n",
-                           "HTTP/1.1 503 x\r\nContent-Length: 0\r\n\r\n", "", kOk});
-  OtlpExporter exporter(Options(collector), &metrics_, &log_);
+  http_client::FakeServer collector(
+      {"HTTP/1.1 429 x\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n",
+       "HTTP/1.1 503 x\r\nContent-Length: 0\r\n\r\n", "", kOk});
+  OtlpExporter exporter(Options(collector), &client_, &metrics_, &log_);
   exporter.Record(Named("one"));
   ASSERT_TRUE(exporter.Flush(kPatience));
   EXPECT_EQ(collector.requests().size(), 4u);
@@ -87,10 +89,10 @@ TEST_F(OtlpExporterTest, TriesAgainWhereItIsAskedTo) {
 }
 
 TEST_F(OtlpExporterTest, GivesUpAndCountsWhatIsLost) {
-  FakeCollector collector({"HTTP/1.1 503 x\r\nContent-Length: 0\r\n\r\n"});
+  http_client::FakeServer collector({"HTTP/1.1 503 x\r\nContent-Length: 0\r\n\r\n"});
   ExporterOptions options = Options(collector);
   options.max_attempts = 3;
-  OtlpExporter exporter(options, &metrics_, &log_);
+  OtlpExporter exporter(options, &client_, &metrics_, &log_);
   exporter.Record(Named("one"));
   exporter.Record(Named("two"));
   ASSERT_TRUE(exporter.Flush(kPatience));
@@ -102,8 +104,8 @@ TEST_F(OtlpExporterTest, DoesNotRepeatWhatIsRefused) {
        {"HTTP/1.1 400 x\r\nContent-Length: 0\r\n\r\n", "garbage\r\n\r\n",
         "HTTP/1.1 301 x\r\nLocation: http://b/\r\nContent-Length: 0\r\n\r\n"}) {
     Counts metrics;
-    FakeCollector collector({answer});
-    OtlpExporter exporter(Options(collector), &metrics, &log_);
+    http_client::FakeServer collector({answer});
+    OtlpExporter exporter(Options(collector), &client_, &metrics, &log_);
     exporter.Record(Named("one"));
     ASSERT_TRUE(exporter.Flush(kPatience));
     EXPECT_EQ(collector.requests().size(), 1u) << answer;
@@ -113,9 +115,9 @@ TEST_F(OtlpExporterTest, DoesNotRepeatWhatIsRefused) {
 
 TEST_F(OtlpExporterTest, CountsWhatACollectorRejectsOfABatch) {
   constexpr absl::string_view kBody = R"({"partialSuccess":{"rejectedSpans":"1"}})";
-  FakeCollector collector(
+  http_client::FakeServer collector(
       {absl::StrCat("HTTP/1.1 200 OK\r\nContent-Length: ", kBody.size(), "\r\n\r\n", kBody)});
-  OtlpExporter exporter(Options(collector), &metrics_, &log_);
+  OtlpExporter exporter(Options(collector), &client_, &metrics_, &log_);
   exporter.Record(Named("one"));
   exporter.Record(Named("two"));
   ASSERT_TRUE(exporter.Flush(kPatience));
@@ -125,11 +127,11 @@ TEST_F(OtlpExporterTest, CountsWhatACollectorRejectsOfABatch) {
 }
 
 TEST_F(OtlpExporterTest, NeverWaitsForACollectorThatHangs) {
-  FakeCollector collector({FakeCollector::kHangs});
+  http_client::FakeServer collector({http_client::FakeServer::kHangs});
   ExporterOptions options = Options(collector);
   options.timeout = absl::Seconds(2);
   options.max_attempts = 1;
-  OtlpExporter exporter(options, &metrics_, &log_);
+  OtlpExporter exporter(options, &client_, &metrics_, &log_);
   const absl::Time begin = absl::Now();
   for (size_t i = 0; i < 3 * kMaxQueuedSpans; ++i) exporter.Record(Named("one"));
   EXPECT_LT(absl::Now() - begin, absl::Seconds(30));
@@ -139,10 +141,10 @@ TEST_F(OtlpExporterTest, NeverWaitsForACollectorThatHangs) {
 }
 
 TEST_F(OtlpExporterTest, FollowsTheClientOrSamples) {
-  FakeCollector collector({kOk});
+  http_client::FakeServer collector({kOk});
   ExporterOptions options = Options(collector);
   options.sampling_ratio = 0.25;
-  OtlpExporter exporter(options, &metrics_, &log_);
+  OtlpExporter exporter(options, &client_, &metrics_, &log_);
   const base::TraceContext sampled{.trace_id = "0af7651916cd43dd8448eb211c80319c",
                                    .span_id = "b7ad6b7169203331",
                                    .sampled = true};
@@ -160,7 +162,7 @@ TEST_F(OtlpExporterTest, FollowsTheClientOrSamples) {
   // Six standard deviations of 4,000 draws at a quarter.
   EXPECT_NEAR(begun, 1000, 165);
   options.sampling_ratio = 0;
-  OtlpExporter none(options, &metrics_, &log_);
+  OtlpExporter none(options, &client_, &metrics_, &log_);
   for (int i = 0; i < 100; ++i) EXPECT_TRUE(none.Begin({}).empty());
 }
 

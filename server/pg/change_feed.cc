@@ -33,6 +33,7 @@ ChangeFeed::~ChangeFeed() {
     stopping_ = true;
   }
   changed_.NotifyAll();
+  stop_.NotifyAll();
   for (std::thread* thread : {&announcer_, &listener_}) {
     if (thread->joinable()) thread->join();
   }
@@ -52,15 +53,25 @@ absl::Status ChangeFeed::Begin() {
 
 void ChangeFeed::Start(Listener listener) {
   announcer_ = std::thread([this] { AnnounceLoop(); });
-  listener_ = std::thread([this, listener = std::move(listener)] { ListenLoop(listener); });
+  listener_ = std::thread([this, listener = std::move(listener)] {
+    options_.has_hints ? ListenLoop(listener) : PollLoop(listener);
+  });
 }
 
 void ChangeFeed::Announce() {
+  if (!options_.has_hints) return;
   {
     const MutexLock lock(mutex_);
     has_written_ = true;
   }
   changed_.NotifyAll();
+}
+
+// Or until it is stopped. A write does not wake it.
+void ChangeFeed::WaitUntil(SteadyTime time) {
+  const MutexLock lock(mutex_);
+  while (!stopping_ && stop_.WaitUntil(mutex_, time)) {
+  }
 }
 
 void ChangeFeed::AnnounceLoop() {
@@ -76,10 +87,7 @@ void ChangeFeed::AnnounceLoop() {
              {absl::string_view(kChannel), absl::string_view(absl::StrCat(node_->incarnation()))})
         .status()
         .IgnoreError();
-    const SteadyTime next = SteadyTimeAfter(absl::ToChronoNanoseconds(options_.hint_period));
-    const MutexLock lock(mutex_);
-    while (!stopping_ && changed_.WaitUntil(mutex_, next)) {
-    }
+    WaitUntil(SteadyTimeAfter(absl::ToChronoNanoseconds(options_.hint_period)));
   }
 }
 
@@ -96,10 +104,7 @@ void ChangeFeed::ListenLoop(const Listener& listener) {
       is_hinted = true;  // hints may have been missed
     }
     if (connection == nullptr) {
-      const SteadyTime later = SteadyTimeAfter(absl::ToChronoNanoseconds(kWait));
-      const MutexLock lock(mutex_);
-      while (!stopping_ && changed_.WaitUntil(mutex_, later)) {
-      }
+      WaitUntil(SteadyTimeAfter(absl::ToChronoNanoseconds(kWait)));
     } else {
       const auto hints = connection->WaitForNotifications(kWait);
       const std::string own = absl::StrCat(node_->incarnation());
@@ -109,8 +114,17 @@ void ChangeFeed::ListenLoop(const Listener& listener) {
                                                           }));
     }
     if (!is_hinted && std::chrono::steady_clock::now() < next_poll) continue;
+    const SteadyTime next_look = SteadyTimeAfter(absl::ToChronoNanoseconds(options_.hint_period));
     Look(listener).IgnoreError();  // the next look makes up for it
     next_poll = SteadyTimeAfter(absl::ToChronoNanoseconds(options_.poll_period));
+    WaitUntil(next_look);
+  }
+}
+
+void ChangeFeed::PollLoop(const Listener& listener) {
+  while (!stopping()) {
+    Look(listener).IgnoreError();  // the next look makes up for it
+    WaitUntil(SteadyTimeAfter(absl::ToChronoNanoseconds(options_.poll_period)));
   }
 }
 

@@ -19,7 +19,10 @@
 namespace npuc::pg {
 
 struct ChangeFeedOptions {
-  // A node tells the others that it has written at most so often (NOTIFY).
+  // False: no LISTEN, which needs a session of its own; the poll alone finds writes.
+  bool has_hints = true;
+  // At most so often a node sends a hint that it has written (NOTIFY), and looks at the writes of
+  // others because of hints: those of many nodes share a look.
   absl::Duration hint_period = absl::Milliseconds(20);
   // Without a hint a node looks for the others' writes so often.
   absl::Duration poll_period = absl::Seconds(1);
@@ -51,7 +54,7 @@ class ChangeFeed {
   // Gives the listener what comes, on threads of its own, until the end. Once, after Begin.
   void Start(Listener listener);
 
-  // This node has written. Quick.
+  // This node has written. Quick; nothing without hints.
   void Announce();
   // Gives the listener what has come until now; Start's thread calls it.
   absl::Status Look(const Listener& listener);
@@ -59,6 +62,8 @@ class ChangeFeed {
  private:
   void AnnounceLoop();
   void ListenLoop(const Listener& listener);
+  void PollLoop(const Listener& listener);
+  void WaitUntil(SteadyTime time);
   absl::Status TellJobs(const std::set<std::string>& ids, const Listener& listener) const;
   bool stopping() const;
 
@@ -69,6 +74,7 @@ class ChangeFeed {
   std::map<int64_t, int64_t> known_;  // by lane, the last write that is known; of one thread
   mutable Mutex mutex_;
   CondVar changed_;
+  CondVar stop_;
   bool has_written_ NPUC_GUARDED_BY(mutex_) = false;
   bool stopping_ NPUC_GUARDED_BY(mutex_) = false;
   std::thread announcer_;

@@ -1,5 +1,7 @@
 #include "server/pg/change_feed.h"
 
+#include <atomic>
+#include <chrono>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
@@ -149,6 +151,52 @@ TEST_F(ChangeFeedTest, AHintWakesTheOtherNode) {
     came_.WaitUntil(mutex_, SteadyTimeAfter(std::chrono::milliseconds(200)));
   }
   EXPECT_FALSE(told_.empty());
+}
+
+TEST_F(ChangeFeedTest, HintsOfOnePeriodShareALook) {
+  constexpr std::chrono::milliseconds kPeriod(500);
+  constexpr size_t kJobs = 20;
+  ChangeFeed listening(&b_->sessions, b_->node.get(), {.hint_period = absl::FromChrono(kPeriod)});
+  ASSERT_TRUE(listening.Begin().ok());
+  ChangeFeed::Listener listener = Listener();
+  std::atomic<int> looks = 0;
+  listener.on_jobs = [&looks, tell = listener.on_jobs](const std::vector<jobs::Job>& jobs) {
+    ++looks;
+    tell(jobs);
+  };
+  const auto begin = std::chrono::steady_clock::now();
+  listening.Start(listener);
+  for (size_t i = 0; i < kJobs; ++i) {
+    a_->Submit(absl::StrCat("job", i));
+    MustRun("NOTIFY npuc, 'a'");
+  }
+  {
+    const MutexLock lock(mutex_);
+    while (told_.size() < kJobs) came_.Wait(mutex_);
+  }
+  const auto periods = (std::chrono::steady_clock::now() - begin) / kPeriod;
+  EXPECT_LE(looks, periods + 1);
+}
+
+// As behind a pooler, where no session may listen.
+TEST_F(ChangeFeedTest, WithoutHintsAPollFindsWrites) {
+  ChangeFeed polling(&b_->sessions, b_->node.get(),
+                     {.has_hints = false, .poll_period = absl::Milliseconds(10)});
+  ASSERT_TRUE(polling.Begin().ok());
+  polling.Start(Listener());
+  b_->feed = &polling;
+  b_->Submit("job0");  // announces nothing
+  a_->Submit("job1");
+  {
+    const MutexLock lock(mutex_);
+    while (told_.empty()) came_.Wait(mutex_);
+    EXPECT_THAT(told_, ElementsAre("job1"));
+  }
+  const auto listeners = b_->sessions.Read(
+      "SELECT count(*) FROM pg_stat_activity WHERE (query LIKE 'LISTEN%' OR query LIKE "
+      "'%pg_notify(%') AND datname = current_database() AND pid <> pg_backend_pid()",
+      {});
+  EXPECT_EQ(listeners->Int(0, 0), 0);
 }
 
 }  // namespace

@@ -309,7 +309,7 @@ absl::Status Connection::Impl::Connect(const ConnectionOptions& options) {
   const SteadyTime deadline = DeadlineAfter(options.connect_limit);
   const std::string seconds =
       absl::StrCat(std::max<int64_t>(2, absl::ToInt64Seconds(options.connect_limit)));
-  // No message of the server may be translated, and no peer stay silent for long.
+  // No peer may stay silent for long.
   std::vector<const char*> keys = {"dbname",           "application_name", "target_session_attrs",
                                    "connect_timeout",  "keepalives_idle",  "keepalives_interval",
                                    "keepalives_count", "tcp_user_timeout", "client_encoding"};
@@ -393,11 +393,13 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const ConnectionOpt
   auto impl = std::make_unique<Impl>();
   RETURN_IF_ERROR(impl->Connect(options));
   std::unique_ptr<Connection> connection(new Connection(std::move(impl)));
+  // A setting would stay with the pooler's session, and meet another client: the role has them.
+  if (options.is_pooled) return connection;
   // In the session, as a function's own setting is undone before its commit. No statement is long
-  // enough to be worth compiling; the costs of plans that are turned off would ask for it.
+  // enough to be worth compiling; the costs of plans that are turned off would ask for it. No
+  // setting here needs more than an ordinary role.
   const absl::Status set = connection->RunScript(
-      absl::StrCat("SET lc_messages = 'C'; SET search_path = npuc; SET jit = off; "
-                   "SET synchronous_commit = ",
+      absl::StrCat("SET search_path = npuc; SET jit = off; SET synchronous_commit = ",
                    options.synchronous_commit ? "on" : "off"),
       options.connect_limit);
   if (!set.ok()) return Failure(Fault::kLost, SqlStateOf(set), set.message());

@@ -82,6 +82,9 @@ struct ConnectionOptions {
   std::string application = "npucd";
   // False: a commit may be lost by a crash of the server, though never its order.
   bool synchronous_commit = true;
+  // A pooler in transaction mode gives each statement any session of PostgreSQL. The role has the
+  // settings that a session would get (Migrate), all commits are synchronous, nobody listens.
+  bool is_pooled = false;
   absl::Duration connect_limit = absl::Seconds(3);
 };
 

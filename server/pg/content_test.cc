@@ -31,7 +31,7 @@ struct NodeContent {
     blobs = *cache::BlobStore::Open(std::move(blob_options));
     artifacts = *cache::ArtifactCache::Open({.path = folder + "/artifacts", .sync_writes = false});
     inputs.emplace(blobs.get(), &content);
-    results.emplace(artifacts.get(), &content);
+    results.emplace(artifacts.get(), &content, &features);
   }
   ~NodeContent() {
     artifacts.reset();
@@ -42,6 +42,8 @@ struct NodeContent {
   std::string folder;
   Sessions sessions;
   Content content{&sessions};
+  int64_t level = base::kFeatureLevel;
+  const base::Features features{[this] { return level; }};
   std::unique_ptr<cache::BlobStore> blobs;
   std::unique_ptr<cache::ArtifactCache> artifacts;
   std::optional<SharedInputs> inputs;
@@ -88,6 +90,29 @@ TEST_F(ContentTest, WhatOneNodeTookInAnotherUses) {
   EXPECT_EQ(*b_->blobs->ReadAt("acme", digest.sha256, 0, 1 << 20), bytes);
   EXPECT_TRUE(absl::IsNotFound(b_->inputs->Acquire("acm", digest.sha256).status()));
   EXPECT_TRUE(absl::IsNotFound(b_->inputs->Acquire("acme", other.sha256).status()));
+}
+
+// An upload at b broke off with bytes that are not the file's.
+TEST_F(ContentTest, AWrongUploadDoesNotHarmTheSharedFile) {
+  const std::string bytes = cache::RandomBytes(700'000, 1);
+  const cache::BlobDigest digest{Sha256Hex(bytes), bytes.size()};
+  ASSERT_TRUE(b_->inputs->BeginUpload("acme", digest).ok());
+  ASSERT_TRUE(b_->inputs->Append("acme", digest, 0, std::string(1000, 'x')).ok());
+  Upload(*a_, bytes);
+  const auto held = b_->inputs->Acquire("acme", digest.sha256);
+  ASSERT_TRUE(held.ok()) << held.status();
+  EXPECT_EQ(*b_->blobs->ReadAt("acme", digest.sha256, 0, 1 << 20), bytes);
+  EXPECT_EQ(Count("SELECT count(*) FROM content"), 1);
+}
+
+// The job waits; it must not fail.
+TEST_F(ContentTest, ANodeWithoutRoomCannotTakeAFileNow) {
+  const cache::BlobDigest digest = Upload(*a_, "model");
+  for (int i = 0; i < 64; ++i) {
+    ASSERT_TRUE(b_->inputs->BeginUpload("acme", {Sha256Hex(absl::StrCat(i)), 10}).ok());
+  }
+  const absl::Status full = b_->inputs->Acquire("acme", digest.sha256).status();
+  EXPECT_TRUE(absl::IsUnavailable(full)) << full;
 }
 
 TEST_F(ContentTest, AnUploadGoesOnAtAnotherNodeBehindItsLastWholePart) {
@@ -173,7 +198,10 @@ TEST_F(ContentTest, DamageOfTheSharedStoreIsAMiss) {
       "UPDATE content SET bytes = bytes - 1",
       "UPDATE content SET facts = substr(facts, 2)",
   };
-  for (const char* damage : damages) {
+  // Packed results and those of before.
+  for (size_t i = 0; i < 2 * std::size(damages); ++i) {
+    const char* const damage = damages[i / 2];
+    a_->level = base::kFeatureLevel - static_cast<int64_t>(i % 2);
     const std::string bytes = cache::RandomBytes(300'000, 7);
     const bool is_of_facts = std::string(damage).find("facts") != std::string::npos;
     const cache::BlobDigest digest = Upload(*a_, bytes);
@@ -214,6 +242,29 @@ TEST_F(ContentTest, AResultOfOneNodeIsReadAtAnother) {
   ASSERT_TRUE(a_->content.Remove("result/" + key.ToString()).ok());
   ASSERT_TRUE((*a_->results->Lookup(key)).has_value());
   EXPECT_EQ(Count("SELECT count(*) FROM content"), 1);
+}
+
+TEST_F(ContentTest, ResultsArePackedOnceAllNodesCanReadThem) {
+  std::string header;
+  for (int64_t i = 0; i < 50'000; ++i) {
+    absl::StrAppend(&header, "0x", absl::Hex(i * i % 256), ", ");
+  }
+  const std::vector<cache::ArtifactView> views = {{.name = "m.h", .bytes = header}};
+  const auto stored_bytes = [&](char name, int64_t level) {
+    a_->level = level;
+    const cache::CacheKey key = *cache::CacheKey::Parse("acme/" + std::string(64, name));
+    EXPECT_TRUE(a_->results->Store(key, views, "meta", nullptr).ok());
+    const auto looked = b_->results->Lookup(key);
+    EXPECT_TRUE(looked.ok() && looked->has_value());
+    const auto reader = b_->results->OpenArtifact(key, "m.h");
+    EXPECT_TRUE(reader.ok() && *(*reader)->Read(0, 1 << 20) == header);
+    return Count(
+        absl::StrCat("SELECT bytes FROM content WHERE name = 'result/", key.ToString(), "'"));
+  };
+  const auto plain_bytes = static_cast<int64_t>(header.size() + 4);
+  const auto level = static_cast<int64_t>(base::Feature::kPackedResults);
+  EXPECT_EQ(stored_bytes('c', level - 1), plain_bytes);
+  EXPECT_LT(stored_bytes('d', level), plain_bytes / 5);
 }
 
 TEST_F(ContentTest, TheSweepTakesWhatNobodyKeepsAndWhatBrokeOff) {

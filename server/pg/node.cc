@@ -46,17 +46,35 @@ absl::Status Node::ForgetDead() {
 absl::Status Node::JoinAnew() {
   ASSIGN_OR_RETURN(
       const Rows rows,
-      sessions_->Run(Sessions::Repeat::kRepeatable, "SELECT join_node($1, $2, $3, $4)",
-                     {absl::string_view(options_.name), absl::string_view(options_.build_id),
-                      absl::string_view(options_.address), int64_t{options_.slots}}));
+      sessions_->Run(
+          Sessions::Repeat::kRepeatable, "SELECT join_node($1, $2, $3, $4, $5)",
+          {absl::string_view(options_.name), absl::string_view(options_.build_id),
+           absl::string_view(options_.address), int64_t{options_.slots}, options_.feature_level}));
+  const int64_t joined = rows.Int(0, 0);
+  if (joined < 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("NODE_TOO_OLD: the cluster is at feature level ", -joined,
+                     ", and this npucd (build ", options_.build_id, ") knows levels up to ",
+                     options_.feature_level, "; start a newer npucd, since the level never falls"));
+  }
   const MutexLock lock(mutex_);
-  incarnation_ = rows.Int(0, 0);
+  incarnation_ = joined;
   return absl::OkStatus();
 }
 
 int64_t Node::incarnation() const {
   const MutexLock lock(mutex_);
   return incarnation_;
+}
+
+int64_t Node::feature_level() const {
+  const MutexLock lock(mutex_);
+  return feature_level_;
+}
+
+scheduler::ClusterSize Node::size() const {
+  const MutexLock lock(mutex_);
+  return size_;
 }
 
 bool Node::IsHeard() const {
@@ -87,24 +105,27 @@ absl::Status Node::Beat() {
     if (stopping_) return absl::UnavailableError("this node leaves");
   }
   const absl::Time before = options_.steady_now();
-  ASSIGN_OR_RETURN(const Rows rows,
-                   sessions_->Run(Sessions::Repeat::kRepeatable, "SELECT beat_node($1)",
-                                  {incarnation()}, options_.ttl));
-  if (rows.IsNull(0, 0)) {
+  ASSIGN_OR_RETURN(
+      const Rows rows,
+      sessions_->Run(Sessions::Repeat::kRepeatable, "SELECT raise_feature_level($1), beat_node($2)",
+                     {absl::ToInt64Microseconds(options_.feature_wait), incarnation()},
+                     options_.ttl));
+  if (rows.IsNull(0, 1)) {
     RETURN_IF_ERROR(JoinAnew());
     return Beat();
   }
   const absl::Time after = options_.steady_now();
   const MutexLock lock(mutex_);
   heard_ = before;
-  SetTime(before, after, rows.Int(0, 0));
+  SetTime(before, after, rows.Int(0, 1));
+  feature_level_ = std::max(feature_level_, rows.Int(0, 0));
   return absl::OkStatus();
 }
 
 absl::Status Node::Observe() {
   const MutexLock lock(observe_mutex_);
   const absl::StatusOr<Rows> rows =
-      sessions_->Read("SELECT incarnation, beat FROM node WHERE state <> 3", {});
+      sessions_->Read("SELECT incarnation, beat, slots FROM node WHERE state <> 3", {});
   if (!rows.ok()) {
     // A node that cannot read judges nobody.
     seen_.clear();
@@ -112,11 +133,14 @@ absl::Status Node::Observe() {
   }
   const absl::Time now = options_.steady_now();
   const int64_t self = incarnation();
+  scheduler::ClusterSize size{.nodes = std::max<int64_t>(1, static_cast<int64_t>(rows->size())),
+                              .slots = 0};
   std::map<int64_t, Seen> seen;
   std::vector<std::pair<int64_t, Seen>> silent;
   for (size_t row = 0; row < rows->size(); ++row) {
     const int64_t other = rows->Int(row, 0);
     const int64_t beat = rows->Int(row, 1);
+    size.slots += rows->Int(row, 2);
     if (other == self) continue;
     const auto before = seen_.find(other);
     const bool is_still = before != seen_.end() && before->second.beat == beat;
@@ -124,6 +148,10 @@ absl::Status Node::Observe() {
     if (now - seen[other].since >= options_.ttl) silent.emplace_back(other, seen[other]);
   }
   seen_ = std::move(seen);
+  {
+    const MutexLock size_lock(mutex_);
+    size_ = size;
+  }
   const bool most = 2 * silent.size() > rows->size();
   absl::Status first_error;
   for (const auto& [other, last] : silent) {
@@ -144,10 +172,11 @@ absl::Status Node::Drain() {
 }
 
 absl::StatusOr<std::vector<Node::Peer>> Node::Peers() const {
-  ASSIGN_OR_RETURN(const Rows rows,
-                   sessions_->Read("SELECT incarnation, name, build_id, address, slots, state "
-                                   "FROM node WHERE state <> 3 ORDER BY name",
-                                   {}));
+  ASSIGN_OR_RETURN(
+      const Rows rows,
+      sessions_->Read("SELECT incarnation, name, build_id, address, slots, state, feature_level "
+                      "FROM node WHERE state <> 3 ORDER BY name",
+                      {}));
   std::vector<Peer> peers;
   for (size_t row = 0; row < rows.size(); ++row) {
     peers.push_back({.incarnation = rows.Int(row, 0),
@@ -155,6 +184,7 @@ absl::StatusOr<std::vector<Node::Peer>> Node::Peers() const {
                      .build_id = std::string(rows.Text(row, 2)),
                      .address = std::string(rows.Text(row, 3)),
                      .slots = static_cast<int>(rows.Int(row, 4)),
+                     .feature_level = rows.Int(row, 6),
                      .draining = rows.Int(row, 5) == 2});
   }
   return peers;

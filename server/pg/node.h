@@ -14,7 +14,9 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "compiler_core/base/mutex.h"
+#include "server/base/features.h"
 #include "server/pg/sessions.h"
+#include "server/scheduler/claim_planner.h"
 
 namespace npuc::pg {
 
@@ -26,6 +28,9 @@ struct NodeOptions {
   // A node of which no beat was seen for so long is dead.
   absl::Duration ttl = absl::Seconds(10);
   absl::Duration beat_period = absl::Seconds(2);
+  int64_t feature_level = base::kFeatureLevel;
+  // The cluster's level rises when all live nodes have known a higher one for so long.
+  absl::Duration feature_wait = absl::ZeroDuration();
   std::function<absl::Time()> steady_now;
 };
 
@@ -41,7 +46,8 @@ struct NodeOptions {
 // Thread-safe.
 class Node {
  public:
-  // An earlier life of the name is over from then on.
+  // An earlier life of the name is over from then on. FAILED_PRECONDITION (NODE_TOO_OLD): the
+  // cluster's feature level is above that of this build.
   static absl::StatusOr<std::unique_ptr<Node>> Join(Sessions* sessions, NodeOptions options);
   ~Node();
 
@@ -51,6 +57,10 @@ class Node {
   // it starts nothing.
   bool IsHeard() const;
   absl::Time ClusterNow() const;
+  // The cluster's, as of the last beat; it never falls.
+  int64_t feature_level() const;
+  // By the last look at the nodes (Observe); before it, this node alone.
+  scheduler::ClusterSize size() const;
 
   // The thread that calls Beat and Observe, until the end.
   void StartBeating();
@@ -71,6 +81,7 @@ class Node {
     std::string build_id;
     std::string address;
     int slots = 0;
+    int64_t feature_level = 0;
     bool draining = false;
   };
   // All that live, this one too, by name.
@@ -83,7 +94,7 @@ class Node {
   };
 
   Node(Sessions* sessions, NodeOptions options)
-      : sessions_(sessions), options_(std::move(options)) {}
+      : sessions_(sessions), options_(std::move(options)), size_({.slots = options_.slots}) {}
   absl::Status JoinAnew();
   void SetTime(absl::Time before, absl::Time after, int64_t cluster_us) NPUC_REQUIRES(mutex_);
   void Loop();
@@ -98,6 +109,8 @@ class Node {
   absl::Time heard_ NPUC_GUARDED_BY(mutex_) =
       absl::InfinitePast();                                     // when the last good beat began
   std::deque<absl::Duration> offsets_ NPUC_GUARDED_BY(mutex_);  // of the last beats
+  int64_t feature_level_ NPUC_GUARDED_BY(mutex_) = 0;
+  scheduler::ClusterSize size_ NPUC_GUARDED_BY(mutex_);
   mutable absl::Time last_now_ NPUC_GUARDED_BY(mutex_) = absl::InfinitePast();
   Mutex observe_mutex_;  // one look at a time
   std::map<int64_t, Seen> seen_ NPUC_GUARDED_BY(observe_mutex_);

@@ -1,7 +1,9 @@
 #include "server/pg/pg_board.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
+#include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -20,17 +22,22 @@ constexpr auto kOnce = Sessions::Repeat::kOnce;
 constexpr uint64_t kOrdersPerBlock = 4096;
 // A claim that is always another node's, or parks equal jobs, gives up after so many tries.
 constexpr int kMaxClaimTries = 16;
+// Jobs that this node cannot read; a newer node may have ended one, or written it so that it can.
+constexpr size_t kMaxAvoided = 1000;
+constexpr std::chrono::minutes kAvoidTime(1);
 constexpr int kMaxTakes = 1000;
 constexpr double kMinCostSeconds = 0.001;  // of a start, as FairQueue has it
-constexpr double kFirstMeanSeconds = 2;    // of a tenant without runs, as tables.sql has it
-constexpr std::chrono::seconds kCountsAge(1);
+constexpr double kMicrosPerSecond = 1e6;
 constexpr std::chrono::seconds kLookPeriod(5);
 constexpr int64_t kMaxDue = 200;
 
-// Every slot ends a job of the mean time again and again.
-absl::Duration WaitFor(int64_t ahead, int64_t running, int64_t slots, double mean_s) {
-  const int64_t must_end = std::max<int64_t>(0, ahead + 1 + running - slots);
-  return absl::Seconds(mean_s * static_cast<double>(must_end) / static_cast<double>(slots));
+// From columns clock_s, mean_s, weight, room on.
+scheduler::ReadyTenant ReadyTenantOf(const Rows& rows, size_t row, std::string tenant, int column) {
+  return {.tenant = std::move(tenant),
+          .clock_s = rows.Double(row, column),
+          .mean_s = rows.Double(row, column + 1),
+          .weight = rows.Double(row, column + 2),
+          .room = rows.Int(row, column + 3)};
 }
 
 int64_t Id(ClaimId claim) { return static_cast<int64_t>(claim); }
@@ -38,7 +45,10 @@ int64_t Id(ClaimId claim) { return static_cast<int64_t>(claim); }
 }  // namespace
 
 PgBoard::PgBoard(Sessions* sessions, Node* node, PgBoardOptions options)
-    : node_(node), options_(std::move(options)), sessions_(WithoutSync(sessions->options())) {}
+    : node_(node),
+      options_(std::move(options)),
+      sessions_(WithoutSync(sessions->options())),
+      planner_(options_.view_period, std::random_device()()) {}
 
 PgBoard::~PgBoard() {
   {
@@ -50,19 +60,55 @@ PgBoard::~PgBoard() {
 }
 
 void PgBoard::StartPolling(absl::Duration period) {
-  poller_ = std::thread([this, period] {
-    while (true) {
-      {
-        const MutexLock lock(poll_mutex_);
-        const SteadyTime next = SteadyTimeAfter(absl::ToChronoNanoseconds(period));
-        while (!stopping_ && stop_.WaitUntil(poll_mutex_, next)) {
-        }
-        if (stopping_) return;
+  poller_ = std::thread([this, period] { PollLoop(period); });
+}
+
+void PgBoard::PollLoop(absl::Duration period) {
+  SteadyTime next_poll = SteadyTimeAfter(absl::ToChronoNanoseconds(period));
+  while (true) {
+    {
+      const MutexLock lock(poll_mutex_);
+      while (!stopping_ && stop_.WaitUntil(poll_mutex_, std::min(next_poll, wake_at_))) {
       }
-      Maintain(node_->ClusterNow());
-      Wake();
+      if (stopping_) return;
+      wake_at_ = SteadyTime::max();
     }
-  });
+    if (std::chrono::steady_clock::now() >= next_poll) {
+      Maintain(node_->ClusterNow());
+      HearOfAnything();
+      next_poll = SteadyTimeAfter(absl::ToChronoNanoseconds(period));
+    }
+    Wake();
+  }
+}
+
+void PgBoard::WakeAfter(absl::Duration time) {
+  {
+    const MutexLock lock(poll_mutex_);
+    wake_at_ = std::min(wake_at_, SteadyTimeAfter(absl::ToChronoNanoseconds(time)));
+  }
+  stop_.NotifyAll();
+}
+
+void PgBoard::HearOfAnything() {
+  const MutexLock lock(mutex_);
+  planner_.HearOfAnything();
+}
+
+void PgBoard::HearOf(const std::vector<jobs::Job>& jobs) {
+  {
+    const MutexLock lock(mutex_);
+    for (const jobs::Job& job : jobs) {
+      if (job.state != jobs::JobState::kQueued) {
+        planner_.HearOfRoom(job.tenant);
+      } else if (job.spec.pinned_to.empty()) {
+        planner_.HearOfWork(job.tenant, /*is_own=*/false);
+      } else if (job.spec.pinned_to == node_->name()) {
+        planner_.HearOfPinned();
+      }
+    }
+  }
+  Wake();
 }
 
 void PgBoard::Wake() const {
@@ -97,41 +143,61 @@ uint64_t PgBoard::NextOrder() {
 
 void PgBoard::SetPaused(bool paused) {
   is_paused_ = paused;
+  HearOfAnything();
   Wake();
 }
 
 void PgBoard::RefreshPolicies() {
-  std::set<std::string, std::less<>> tenants;
   {
     const MutexLock lock(mutex_);
-    tenants.swap(tenants_);
+    tenants_.clear();
+    policies_due_ = true;
   }
-  for (const std::string& tenant : tenants) AddTenant(tenant);
+  StorePolicies();
 }
 
-// Makes sure that the tenant's row has its policy.
-void PgBoard::AddTenant(absl::string_view tenant) {
+// Where they are due: of all tenants that have a row, whichever node made it. Maintain tries again
+// what PostgreSQL did not take.
+void PgBoard::StorePolicies() {
   {
     const MutexLock lock(mutex_);
-    if (tenants_.contains(tenant)) return;
+    if (!policies_due_) return;
+    policies_due_ = false;
+  }
+  const absl::StatusOr<Rows> rows = sessions_.Read("SELECT tenant FROM tenant", {});
+  bool are_stored = rows.ok();
+  for (size_t row = 0; are_stored && row < rows->size(); ++row) {
+    are_stored = AddTenant(rows->Text(row, 0));
+  }
+  if (are_stored) return;
+  const MutexLock lock(mutex_);
+  policies_due_ = true;
+}
+
+// Makes sure that the tenant's row has its policy. False: PostgreSQL did not take it.
+bool PgBoard::AddTenant(absl::string_view tenant) {
+  {
+    const MutexLock lock(mutex_);
+    if (tenants_.contains(tenant)) return true;
   }
   scheduler::TenantPolicy policy;
   if (options_.policy) policy = options_.policy(tenant);
   if (!(policy.weight > 0)) policy.weight = 1.0;
   const absl::StatusOr<Rows> rows =
       sessions_.Run(Sessions::Repeat::kRepeatable,
-                    "INSERT INTO tenant (tenant, weight, max_running, virtual_s) "
-                    "VALUES ($1, $2, $3, coalesce((SELECT max(start_s) FROM tenant), 0)) "
-                    "ON CONFLICT (tenant) DO UPDATE SET weight = $2, max_running = $3",
+                    "INSERT INTO tenant (tenant, weight, max_running) VALUES ($1, $2, $3) "
+                    "ON CONFLICT (tenant) DO UPDATE SET weight = $2, max_running = $3 "
+                    "WHERE tenant.weight <> $2 OR tenant.max_running <> $3",
                     {tenant, policy.weight, policy.max_running});
-  if (!rows.ok()) return;
+  if (!rows.ok()) return false;
   const MutexLock lock(mutex_);
   tenants_.insert(std::string(tenant));
+  return true;
 }
 
 absl::Status PgBoard::Reserve(absl::string_view tenant) {
   AddTenant(tenant);
-  const std::map<std::string, Counts> counts = ReadCounts();
+  const std::map<std::string, Counts> counts = CountsByTenant();
   int64_t waiting = 0;
   for (const auto& [name, count] : counts) waiting += count.queued;
   const auto own = counts.find(std::string(tenant));
@@ -197,6 +263,14 @@ void PgBoard::Accept(const jobs::BoardJob& job, bool reserved) {
   } else {
     AddTenant(job.place.tenant);
   }
+  {
+    const MutexLock lock(mutex_);
+    if (job.pinned_to.empty()) {
+      planner_.HearOfWork(job.place.tenant, /*is_own=*/true);
+    } else if (job.pinned_to == node_->name()) {
+      planner_.HearOfPinned();
+    }
+  }
   // A paused node has work in pinned jobs alone.
   if (!is_paused_ || !job.pinned_to.empty()) Wake();
 }
@@ -208,24 +282,128 @@ bool PgBoard::Has(absl::string_view job_id) const {
 }
 
 std::optional<BoardClaim> PgBoard::Claim(absl::string_view owner, absl::Time now) {
+  BoardClaim claim;
+  {
+    MutexLock lock(claim_mutex_);
+    ++asking_;
+    while (taken_.empty() && is_claiming_) claimed_.Wait(claim_mutex_);
+    if (taken_.empty()) {
+      is_claiming_ = true;
+      const int64_t slots = asking_;  // the others wait for it
+      lock.Unlock();
+      std::vector<BoardClaim> claims = ClaimSome(owner, slots, now);
+      lock.Lock();
+      is_claiming_ = false;
+      for (BoardClaim& one : claims) taken_.push_back(std::move(one));
+      claimed_.NotifyAll();
+    }
+    --asking_;
+    if (taken_.empty()) return std::nullopt;
+    claim = std::move(taken_.front());
+    taken_.pop_front();
+  }
+  Wake();  // there may be more
+  return claim;
+}
+
+std::vector<BoardClaim> PgBoard::ClaimSome(absl::string_view owner, int64_t slots, absl::Time now) {
+  using Kind = scheduler::ClaimPlanner::Plan::Kind;
   for (int tries = 0; tries < kMaxClaimTries && node_->IsHeard(); ++tries) {
-    const int64_t incarnation = node_->incarnation();
-    const absl::StatusOr<Rows> rows =
-        sessions_.Run(kOnce, "SELECT claim_id, claimed_job FROM claim_next($1, $2, $3)",
-                      {incarnation, owner, is_paused_.load()});
-    if (!rows.ok() || rows->empty()) return std::nullopt;
-    if (rows->IsNull(0, 0)) continue;
-    const BoardClaim claim{.id = static_cast<ClaimId>(rows->Int(0, 0)),
-                           .owner = std::string(owner),
-                           .job_id = std::string(rows->Text(0, 1))};
+    const scheduler::ClusterSize size = node_->size();
+    scheduler::ClaimPlanner::Plan plan;
     {
       const MutexLock lock(mutex_);
-      held_[claim.id] = {.claim = claim, .incarnation = incarnation, .renewed = now};
+      plan = planner_.Next(tries, slots, is_paused_, size, now);
     }
-    Wake();  // there may be more
-    return claim;
+    if (plan.kind == Kind::kNothing) {
+      if (plan.ask_again != absl::InfiniteFuture()) WakeAfter(plan.ask_again - now);
+      return {};
+    }
+    if (plan.kind == Kind::kRead) {
+      if (!ReadView(owner, now)) return {};
+      continue;
+    }
+    std::optional<std::vector<BoardClaim>> claims = RunPlan(plan, owner, now);
+    if (!claims.has_value()) return {};
+    if (!claims->empty()) return *std::move(claims);
   }
-  return std::nullopt;
+  return {};
+}
+
+void PgBoard::Avoid(absl::string_view job_id) {
+  const MutexLock lock(mutex_);
+  if (avoided_.size() >= kMaxAvoided) avoided_.erase(avoided_.begin());
+  avoided_[std::string(job_id)] = SteadyTimeAfter(kAvoidTime);
+}
+
+TextArray PgBoard::Avoided() {
+  const SteadyTime now = std::chrono::steady_clock::now();
+  const MutexLock lock(mutex_);
+  std::erase_if(avoided_, [now](const auto& entry) { return entry.second <= now; });
+  TextArray jobs;
+  for (const auto& [job, until] : avoided_) jobs.push_back(job);
+  return jobs;
+}
+
+bool PgBoard::ReadView(absl::string_view owner, absl::Time now) {
+  const absl::StatusOr<Rows> rows = sessions_.Read(
+      "SELECT tenant, clock_s, mean_s, weight, room FROM read_claimable($1)", {owner});
+  if (!rows.ok()) return false;
+  scheduler::ClaimPlanner::View view;
+  for (size_t row = 0; row < rows->size(); ++row) {
+    if (rows->IsNull(row, 0)) {
+      view.newest_floor_s = rows->Double(row, 1);
+      view.has_pinned = rows->Int(row, 4) > 0;
+    } else {
+      view.tenants.push_back(ReadyTenantOf(*rows, row, std::string(rows->Text(row, 0)), 1));
+    }
+  }
+  const MutexLock lock(mutex_);
+  planner_.SetView(std::move(view), now);
+  return true;
+}
+
+std::optional<std::vector<BoardClaim>> PgBoard::RunPlan(const scheduler::ClaimPlanner::Plan& plan,
+                                                        absl::string_view owner, absl::Time now) {
+  const bool is_pinned = plan.kind == scheduler::ClaimPlanner::Plan::Kind::kPinned;
+  const int64_t incarnation = node_->incarnation();
+  const absl::StatusOr<Rows> rows = sessions_.Run(
+      kOnce,
+      "SELECT claim_id, claimed_job, clock_s, mean_s, weight, room, has_more "
+      "FROM claim_jobs($1, $2, $3, $4, $5, $6, $7)",
+      {incarnation, owner, is_pinned ? Value(nullptr) : Value(absl::string_view(plan.tenant)),
+       plan.floor_s, plan.until_s, plan.jobs, Avoided()});
+  if (!rows.ok()) return std::nullopt;
+  std::vector<BoardClaim> claims;
+  const MutexLock lock(mutex_);
+  if (rows->empty()) {
+    is_pinned ? planner_.LearnPinned(false)
+              : planner_.Learn({.tenant = {.tenant = plan.tenant}, .has_more = false}, now);
+  }
+  for (size_t row = 0; row < rows->size(); ++row) {
+    if (!rows->IsNull(row, 0)) {
+      claims.push_back({.id = static_cast<ClaimId>(rows->Int(row, 0)),
+                        .owner = std::string(owner),
+                        .job_id = std::string(rows->Text(row, 1))});
+      held_[claims.back().id] = {
+          .claim = claims.back(), .incarnation = incarnation, .renewed = now};
+    } else if (is_pinned) {
+      planner_.LearnPinned(rows->Bool(row, 6));
+    } else {
+      planner_.Learn(
+          {.tenant = ReadyTenantOf(*rows, row, plan.tenant, 2), .has_more = rows->Bool(row, 6)},
+          now);
+    }
+  }
+  return claims;
+}
+
+bool PgBoard::Begin(const scheduler::QuestionPeriod& question, Care& care) const {
+  const absl::Duration period = question.Of(node_->size().nodes);
+  const MutexLock lock(care.mutex);
+  if (std::chrono::steady_clock::now() < care.next) return false;
+  care.next = SteadyTimeAfter(absl::ToChronoNanoseconds(period));
+  return true;
 }
 
 void PgBoard::Restore(const jobs::BoardJob& job, absl::string_view owner, uint64_t fence,
@@ -271,6 +449,7 @@ bool PgBoard::Renew(ClaimId claim, absl::Time now) {
 void PgBoard::AddUse(const Rows& rows, size_t row, int column) {
   if (rows.IsNull(row, column + 1)) return;
   const double used = rows.Double(row, column + 1);
+  planner_.HearOfRoom(rows.Text(row, column));
   Use& use = uses_[std::string(rows.Text(row, column))];
   use.excess_s += std::max(used, kMinCostSeconds) - rows.Double(row, column + 2);
   if (used <= 0) return;
@@ -329,6 +508,7 @@ void PgBoard::End(ClaimId claim, absl::Time now) {
     const MutexLock lock(mutex_);
     held_.erase(claim);
     if (!is_made) to_end_[claim] = incarnation;
+    planner_.HearOfAnything();  // its job may have returned to its place
   }
   Wake();
 }
@@ -345,6 +525,7 @@ std::vector<BoardClaim> PgBoard::Expired(absl::string_view owner, absl::Time now
       }
     }
   }
+  if (!Begin(options_.care_period, expired_)) return claims;
   // Claims behind stored leases, which no run of this node renews.
   const absl::StatusOr<Rows> rows = sessions_.Read(
       "SELECT id, job_id, fence FROM claim WHERE incarnation = $1 AND held_until_us <= $2 "
@@ -374,6 +555,7 @@ std::vector<BoardClaim> PgBoard::Take(absl::string_view owner, bool own, absl::T
 }
 
 std::vector<BoardClaim> PgBoard::TakeExpired(absl::string_view owner, absl::Time now) {
+  if (!Begin(options_.common_period, taken_over_)) return {};
   return Take(owner, /*own=*/false, now);
 }
 
@@ -394,10 +576,21 @@ std::vector<BoardClaim> PgBoard::Orphaned(absl::string_view owner) const {
   std::vector<BoardClaim> claims;
   if (owner != node_->name()) return claims;
   const int64_t incarnation = node_->incarnation();
-  const absl::StatusOr<Rows> rows = sessions_.Read(
-      "SELECT c.id FROM claim c WHERE c.incarnation = $1 AND c.fence <> 0 AND NOT EXISTS "
-      "(SELECT 1 FROM job_queue q WHERE q.job_id = c.job_id AND q.held_by = c.id) ORDER BY c.id",
-      {incarnation});
+  IntArray held;
+  {
+    const MutexLock lock(mutex_);
+    for (const auto& [id, one] : held_) {
+      if (one.incarnation == incarnation) held.push_back(Id(id));
+    }
+  }
+  absl::StatusOr<Rows> rows = Rows();
+  if (!held.empty() && Begin(options_.care_period, orphaned_)) {
+    rows = sessions_.Read(
+        "SELECT c.id FROM claim c WHERE c.id = ANY ($2) AND c.incarnation = $1 AND c.fence <> 0 "
+        "AND NOT EXISTS "
+        "(SELECT 1 FROM job_queue q WHERE q.job_id = c.job_id AND q.held_by = c.id) ORDER BY c.id",
+        {incarnation, held});
+  }
   const MutexLock lock(mutex_);
   for (size_t row = 0; rows.ok() && row < rows->size(); ++row) {
     const auto found = held_.find(static_cast<ClaimId>(rows->Int(row, 0)));
@@ -412,6 +605,7 @@ std::vector<BoardClaim> PgBoard::Orphaned(absl::string_view owner) const {
 
 std::vector<std::string> PgBoard::Due(absl::Time now) const {
   std::vector<std::string> due;
+  if (!Begin(options_.common_period, due_)) return due;
   const absl::StatusOr<Rows> rows =
       sessions_.Read("SELECT job_id FROM job_queue WHERE due_us <= $1 ORDER BY due_us LIMIT $2",
                      {ToMicros(now), kMaxDue});
@@ -422,69 +616,17 @@ std::vector<std::string> PgBoard::Due(absl::Time now) const {
 }
 
 std::optional<BoardView> PgBoard::Look(absl::string_view job_id) const {
-  const absl::StatusOr<Rows> rows = sessions_.Read(
-      "SELECT place, ahead, limited, running, slots, mean_s FROM look_at_job($1)", {job_id});
-  if (!rows.ok() || rows->empty()) return std::nullopt;
-  constexpr BoardView::Place kPlaces[] = {BoardView::Place::kQueue, BoardView::Place::kClaimed,
-                                          BoardView::Place::kFollows, BoardView::Place::kRuns};
-  BoardView view{.place = kPlaces[(rows->Int(0, 0) - 1) & 3]};
-  if (view.place != BoardView::Place::kQueue) return view;
-  view.queue.position = rows->Int(0, 1);
-  view.queue.tenant_limited = rows->Bool(0, 2);
-  view.queue.estimated_wait =
-      WaitFor(view.queue.position, rows->Int(0, 3), rows->Int(0, 4), rows->Double(0, 5));
-  return view;
+  return queue_places_.Look(job_id);
 }
 
-// By the counts of the last second, as if all tenants had the same weight.
 std::optional<BoardView> PgBoard::LookAtNew(absl::string_view /*job_id*/,
                                             absl::string_view tenant) const {
-  const MutexLock lock(mutex_);
-  BoardView view{.place = BoardView::Place::kQueue};
-  const auto own = counts_.find(std::string(tenant));
-  const int64_t before = own == counts_.end() ? 0 : own->second.queued;
-  int64_t running = 0;
-  for (const auto& [name, count] : counts_) {
-    view.queue.position += name == tenant ? before : std::min(count.queued, before + 1);
-    running += count.running;
-  }
-  const auto mean = means_.find(std::string(tenant));
-  view.queue.estimated_wait = WaitFor(view.queue.position, running, slots_,
-                                      mean == means_.end() ? kFirstMeanSeconds : mean->second);
-  return view;
-}
-
-std::map<std::string, jobs::JobBoard::Counts> PgBoard::ReadCounts() const {
-  {
-    const MutexLock lock(mutex_);
-    if (std::chrono::steady_clock::now() < counts_until_) return counts_;
-    counts_until_ = SteadyTimeAfter(kCountsAge);
-  }
-  const absl::StatusOr<Rows> rows = sessions_.Read(
-      "SELECT c.tenant, c.queued, c.running, t.mean_s, "
-      "(SELECT greatest(coalesce(sum(n.slots), 0), 1) FROM node n WHERE n.state = 1) FROM ("
-      "SELECT tenant, sum(queued)::bigint AS queued, sum(running)::bigint AS running FROM ("
-      "SELECT tenant, count(*) AS queued, 0 AS running FROM job_queue WHERE state <> 3 "
-      "GROUP BY tenant UNION ALL "
-      "SELECT tenant, 0, count(*) FROM claim WHERE fence <> 0 AND has_slot GROUP BY tenant"
-      ") AS both_kinds GROUP BY tenant) AS c LEFT JOIN tenant t USING (tenant)",
-      {});
-  const MutexLock lock(mutex_);
-  if (!rows.ok()) return counts_;
-  counts_.clear();
-  means_.clear();
-  for (size_t row = 0; row < rows->size(); ++row) {
-    const std::string tenant(rows->Text(row, 0));
-    counts_[tenant] = {.queued = rows->Int(row, 1), .running = rows->Int(row, 2)};
-    if (!rows->IsNull(row, 3)) means_[tenant] = rows->Double(row, 3);
-    slots_ = rows->Int(row, 4);
-  }
-  return counts_;
+  return queue_places_.LookAtNew(tenant);
 }
 
 jobs::JobBoard::Counts PgBoard::GetCounts() const {
   Counts counts;
-  for (const auto& [tenant, some] : ReadCounts()) {
+  for (const auto& [tenant, some] : CountsByTenant()) {
     counts.queued += some.queued;
     counts.running += some.running;
   }
@@ -492,7 +634,7 @@ jobs::JobBoard::Counts PgBoard::GetCounts() const {
 }
 
 std::map<std::string, jobs::JobBoard::Counts> PgBoard::CountsByTenant() const {
-  return ReadCounts();
+  return queue_places_.CountsByTenant();
 }
 
 // Ends claims of this incarnation that nobody here knows at two looks: the answer of Claim was
@@ -518,6 +660,7 @@ void PgBoard::EndUnknownClaims(absl::Time now) {
 }
 
 void PgBoard::Maintain(absl::Time now) {
+  StorePolicies();
   std::map<std::string, Use> uses;
   std::map<ClaimId, int64_t> to_end;
   bool looks = false;
@@ -528,11 +671,18 @@ void PgBoard::Maintain(absl::Time now) {
     looks = std::chrono::steady_clock::now() >= next_look_;
     if (looks) next_look_ = SteadyTimeAfter(kLookPeriod);
   }
-  for (const auto& [tenant, use] : uses) {
+  if (!uses.empty()) {
+    TextArray tenants;
+    IntArray excess_us, runs, used_us;
+    for (const auto& [tenant, use] : uses) {
+      tenants.push_back(tenant);
+      excess_us.push_back(std::llround(use.excess_s * kMicrosPerSecond));
+      runs.push_back(use.runs);
+      used_us.push_back(std::llround(use.used_s * kMicrosPerSecond));
+    }
     // A charge that is lost makes no job wait for ever.
     sessions_
-        .Run(kOnce, "SELECT charge_tenant($1, $2, $3, $4)",
-             {absl::string_view(tenant), use.excess_s, use.runs, use.used_s})
+        .Run(kOnce, "SELECT charge_tenants($1, $2, $3, $4)", {tenants, excess_us, runs, used_us})
         .status()
         .IgnoreError();
   }
@@ -542,6 +692,7 @@ void PgBoard::Maintain(absl::Time now) {
     to_end_[claim] = incarnation;
   }
   if (looks) EndUnknownClaims(now);
+  queue_places_.CountWhereAsked();
 }
 
 }  // namespace npuc::pg

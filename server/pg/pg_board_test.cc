@@ -2,17 +2,14 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
-#include <cstdlib>
 #include <random>
 #include <thread>
 
-#include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/jobs/job_service.h"
 #include "server/jobs/local_board.h"
+#include "server/jobs/service_error.h"
 #include "server/pg/pg_job_store.h"
 #include "server/pg/pg_test_util.h"
 
@@ -30,6 +27,7 @@ using ::testing::SizeIs;
 
 constexpr absl::Duration kTtl = absl::Minutes(1);       // of a silent worker
 constexpr absl::Duration kNodeTtl = absl::Seconds(10);  // of a silent node
+constexpr scheduler::QuestionPeriod kEachTime = {};
 
 // A daemon on the database: everything below its ports.
 struct Daemon {
@@ -75,7 +73,11 @@ class PgBoardTest : public ::testing::Test {
     b_ = MakeDaemon("b");
   }
   std::unique_ptr<Daemon> MakeDaemon(const std::string& name) {
-    return std::make_unique<Daemon>(options_, name, &now_, PgBoardOptions{.ttl = kTtl});
+    return std::make_unique<Daemon>(options_, name, &now_,
+                                    PgBoardOptions{.ttl = kTtl,
+                                                   .view_period = kEachTime,
+                                                   .care_period = kEachTime,
+                                                   .common_period = kEachTime});
   }
   // Both live, or a says nothing while b watches.
   void Pass(absl::Duration time, bool a_lives = true) {
@@ -335,6 +337,27 @@ TEST_F(PgBoardTest, ARunGoesOnForAFollowerOfAnotherNode) {
   EXPECT_FALSE((*a_->jobs.TryLease()).has_value());
 }
 
+TEST_F(PgBoardTest, AJobOfANewerNodeIsLeftAloneAndHoldsNobodyUp) {
+  const std::string newer = Submit(*a_);
+  const std::string next = Submit(*a_);
+  // Failure kind 99 behind the record: the last value of a field counts.
+  const char* const change =
+      "UPDATE job SET record = record || '\\x880163'::bytea WHERE job_id = $1";
+  ASSERT_TRUE(a_->sessions.Run(Sessions::Repeat::kOnce, change, {absl::string_view(newer)}).ok());
+  EXPECT_TRUE(jobs::IsRecordTooNew(a_->jobs.Get(newer).status()));
+  EXPECT_TRUE(jobs::IsRecordTooNew(a_->jobs.Cancel(newer, "").status()));
+  EXPECT_EQ(MustLease(*a_).job->id, next);
+  EXPECT_FALSE(a_->jobs.TryLease()->has_value());
+  const auto listed = b_->jobs.List({.limit = 10});
+  ASSERT_TRUE(listed.ok()) << listed.status();
+  EXPECT_EQ(listed->jobs.size(), 1u) << "a list is not refused for one job";
+  // Nobody ends it past its deadline, and a newer node finds it where it was.
+  now_ += absl::Hours(2);
+  EXPECT_TRUE(a_->jobs.Tick().ok());
+  EXPECT_EQ(PlaceOf(newer), BoardView::Place::kQueue);
+  EXPECT_TRUE(b_->jobs.Recover(nullptr).ok());
+}
+
 TEST_F(PgBoardTest, APinnedJobRunsWhereItIsPinned) {
   const std::string id = Submit(*a_, "key", "b");
   EXPECT_FALSE((*a_->jobs.TryLease()).has_value());
@@ -355,6 +378,23 @@ TEST_F(PgBoardTest, PriorityAgesAndPlacesAreCounted) {
   EXPECT_EQ(MustLease(*a_).lease.job_id, two);
   EXPECT_EQ(MustLease(*b_).lease.job_id, old);
   EXPECT_EQ(MustLease(*a_).lease.job_id, one);
+}
+
+TEST_F(PgBoardTest, LooksOfOneTimeHaveTheirOwnAnswers) {
+  std::vector<std::string> ids;
+  for (int i = 0; i < 16; ++i) ids.push_back(Submit(*a_));
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    threads.emplace_back([&, i] {
+      for (int turn = 0; turn < 20; ++turn) {
+        const auto view = a_->board.Look(ids[i]);
+        ASSERT_TRUE(view.has_value());
+        EXPECT_EQ(view->queue.position, static_cast<int64_t>(i));
+      }
+    });
+  }
+  EXPECT_EQ(a_->board.Look("unknown"), std::nullopt);
+  for (std::thread& thread : threads) thread.join();
 }
 
 // The answer of a submit is given on the thread of the store's writes.
@@ -406,14 +446,22 @@ class PgQuotaTest : public PgBoardTest {
     NPUC_SKIP_WITHOUT_POSTGRES();
     options_ = TestServer::Get()->NewDatabase();
     for (auto* daemon : {&a_, &b_}) {
-      *daemon = std::make_unique<Daemon>(
-          options_, daemon == &a_ ? "a" : "b", &now_,
-          PgBoardOptions{.ttl = kTtl, .policy = [](absl::string_view tenant) {
-                           scheduler::TenantPolicy policy;
-                           if (tenant == "bounded") policy = {.max_queued = 5, .max_running = 3};
-                           if (tenant == "heavy") policy.weight = 3;
-                           return policy;
-                         }});
+      *daemon = std::make_unique<Daemon>(options_, daemon == &a_ ? "a" : "b", &now_,
+                                         PgBoardOptions{.ttl = kTtl,
+                                                        .policy =
+                                                            [](absl::string_view tenant) {
+                                                              scheduler::TenantPolicy policy;
+                                                              if (tenant == "bounded") {
+                                                                policy = {.max_queued = 5,
+                                                                          .max_running = 3};
+                                                              }
+                                                              if (tenant == "heavy")
+                                                                policy.weight = 3;
+                                                              return policy;
+                                                            },
+                                                        .view_period = kEachTime,
+                                                        .care_period = kEachTime,
+                                                        .common_period = kEachTime});
     }
   }
 };
@@ -431,6 +479,47 @@ TEST_F(PgQuotaTest, NoMoreThanItsBoundOfATenantRunOnAllNodes) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(claimed, 3);
+}
+
+// A node tells the database its limits when it starts and when they change, also those of tenants
+// that it never met.
+TEST_F(PgQuotaTest, LimitsReachTenantsThatOnlyWait) {
+  const auto bound_of = [&](const std::string& tenant) {
+    const auto rows = a_->sessions.Read("SELECT max_running FROM tenant WHERE tenant = $1",
+                                        {absl::string_view(tenant)});
+    return rows.ok() && !rows->empty() ? rows->Int(0, 0) : -1;
+  };
+  for (const char* tenant : {"bounded", "other"}) {
+    ASSERT_TRUE(a_->sessions
+                    .Run(Sessions::Repeat::kOnce,
+                         "INSERT INTO tenant (tenant, max_running) VALUES ($1, 7)",
+                         {absl::string_view(tenant)})
+                    .ok());
+  }
+  b_->board.Maintain(now_);
+  EXPECT_EQ(bound_of("bounded"), 3);
+  EXPECT_EQ(bound_of("other"), 0);
+  const auto change = [&] {
+    return a_->sessions.Run(Sessions::Repeat::kOnce, "UPDATE tenant SET max_running = 7", {});
+  };
+  ASSERT_TRUE(change().ok());
+  b_->board.Maintain(now_);
+  EXPECT_EQ(bound_of("bounded"), 7) << "no policy has changed";
+  b_->board.RefreshPolicies();
+  EXPECT_EQ(bound_of("bounded"), 3);
+  EXPECT_EQ(bound_of("other"), 0);
+  // PostgreSQL is away: it is tried again.
+  ASSERT_TRUE(change().ok());
+  const auto rename = [&](const char* from, const char* to) {
+    const std::string sql = absl::StrCat("ALTER TABLE ", from, " RENAME TO ", to);
+    ASSERT_TRUE(a_->sessions.Run(Sessions::Repeat::kOnce, sql.c_str(), {}).ok());
+  };
+  rename("tenant", "gone");
+  b_->board.RefreshPolicies();
+  rename("gone", "tenant");
+  EXPECT_EQ(bound_of("bounded"), 7);
+  b_->board.Maintain(now_);
+  EXPECT_EQ(bound_of("bounded"), 3);
 }
 
 TEST_F(PgQuotaTest, NoMoreThanItsBoundOfATenantWaitOnAllNodes) {
@@ -594,147 +683,6 @@ TEST_F(LockstepTest, AnswersAsTheBoardInMemory) {
     if (what > 5 && !claims_.empty()) UseClaim(what);
     if (!HasFailure()) Compare(daemon.board);
   }
-}
-
-// No statement reads a large table as a whole, whatever is known of the tables.
-class PlansTest : public PgBoardTest {
- protected:
-  static constexpr absl::Duration kLimit = absl::Minutes(5);
-
-  void SetUp() override {
-    PgBoardTest::SetUp();
-    if (IsSkipped()) return;
-    session_ = *Connection::Open(options_);
-  }
-  // Rows of each kind, beside those that a first call has made.
-  void Fill(int rows) {
-    RunScript(absl::StrReplaceAll(
-        "INSERT INTO job SELECT 'j' || g, 't' || g % 7, 1, 1, 0, NULL, '', '' "
-        "FROM generate_series(1, $rows) g ON CONFLICT DO NOTHING;"
-        "INSERT INTO job SELECT 'k' || g, 't', 3, 1, 0, g, '', '' "
-        "FROM generate_series(1, $rows) g ON CONFLICT DO NOTHING;"
-        "INSERT INTO job_queue SELECT 'j' || g, 't' || g % 7, g, g, 'f' || g / 4, "
-        "NULL, g FROM generate_series(1, $rows) g ON CONFLICT DO NOTHING;"
-        "INSERT INTO job_input SELECT 'blob/t/' || g, 'j' || g FROM generate_series(1, $rows) g "
-        "ON CONFLICT DO NOTHING;"
-        "INSERT INTO change SELECT 99, g, '{}' FROM generate_series(1, 1024) g "
-        "ON CONFLICT DO NOTHING;"
-        "INSERT INTO tenant (tenant) SELECT 't' || g FROM generate_series(0, 6) g "
-        "ON CONFLICT DO NOTHING;",
-        {{"$rows", absl::StrCat(rows)}}));
-  }
-  static int ManyRows() {
-    const char* const given = std::getenv("NPUC_PG_PLAN_ROWS");
-    return given == nullptr ? 20000 : std::max(20000, std::atoi(given));
-  }
-  void RunScript(const std::string& script) {
-    const absl::Status status = session_->RunScript(script, kLimit);
-    ASSERT_TRUE(status.ok()) << status;
-  }
-  Rows Explain(const char* sql, const std::vector<Value>& parameters) {
-    session_->TakeNotices();
-    absl::StatusOr<Rows> rows = session_->Run(sql, parameters, kLimit);
-    EXPECT_TRUE(rows.ok()) << sql << ": " << rows.status();
-    const std::string plans = absl::StrJoin(session_->TakeNotices(), "\n");
-    EXPECT_THAT(plans, ::testing::HasSubstr("actual time")) << sql;
-    for (const char* table : {"job", "job_queue", "job_event", "request", "job_input", "change"}) {
-      EXPECT_THAT(
-          plans,
-          ::testing::Not(::testing::ContainsRegex(absl::StrCat("Seq Scan on ", table, "( |$)"))))
-          << sql;
-    }
-    return rows.ok() ? *std::move(rows) : Rows();
-  }
-  // Every hot statement; `job` is live.
-  template <typename Call>
-  void CallEach(const std::string& job, Call call) {
-    RunScript("UPDATE lane SET epoch = 1, commit_no = 0");
-    const int64_t incarnation = a_->node->incarnation();
-    const Rows claimed = call("SELECT * FROM claim_next($1, 'a', false)", {incarnation});
-    ASSERT_EQ(claimed.size(), 1u);
-    const int64_t claim = claimed.Int(0, 0);
-    call("SELECT start_claim($1, $2, 1, 1)", {claim, incarnation});
-    call("SELECT * FROM pass_claim_on($1, $2, 1)", {claim, incarnation});
-    call("SELECT * FROM close_claim($1, $2, 1)", {claim, incarnation});
-    call("SELECT * FROM end_claim($1, $2, 1)", {claim, incarnation});
-    call("SELECT * FROM take_claims($1, 'a', false, 0)", {incarnation});
-    call("SELECT * FROM look_at_job($1)", {absl::string_view(job)});
-    call("SELECT * FROM reserve_place('t1', $1, 5)", {incarnation});
-    call("SELECT prune_jobs(1, 10)", {});
-    call("SELECT record FROM job WHERE job_id = $1", {absl::string_view(job)});
-    call(
-        "SELECT apply_batch($1, 1, 1, ARRAY[$2, 'z1'], '{t,t}', '{4,1}', '{2,1}', '{0,0}', "
-        "'{0,0}', '{5,-1}', '{\"\",r}', '{a,b}', '{a,b}', '{1,2}', '{1,2}', '{NULL,k}', "
-        "'{NULL,NULL}', '{1,2}', ARRAY[$2], '{1}', '{e}', '{z1}', '{blob/t/1}', '{0,0}')",
-        {incarnation, absl::string_view(job)});
-    call("SELECT * FROM changes_since(0, '{0}', '{0}', 64)", {});
-    call("SELECT record FROM job WHERE job_id = ANY ($1)", {TextArray{job, "j2"}});
-    // The rows of apply_batch go again.
-    RunScript(absl::StrCat(
-        "DELETE FROM job WHERE job_id = 'z1'; DELETE FROM request; DELETE FROM job_event; "
-        "DELETE FROM job_config; DELETE FROM job_queue WHERE job_id = 'z1'; "
-        "DELETE FROM job_input WHERE job_id = 'z1'; DELETE FROM change; "
-        "UPDATE job SET revision = 1 WHERE job_id = '",
-        job, "'"));
-  }
-  void ExplainAll() {
-    RunScript(
-        "LOAD 'auto_explain'; SET auto_explain.log_min_duration = 0; "
-        "SET auto_explain.log_nested_statements = on; SET auto_explain.log_analyze = on; "
-        "SET client_min_messages = log");
-    CallEach("j19999", [&](const char* sql, const std::vector<Value>& parameters) {
-      return Explain(sql, parameters);
-    });
-  }
-  void PrintTimeOfClaims() {
-    RunScript("SET auto_explain.log_min_duration = -1");
-    constexpr size_t kClaims = 300;
-    std::vector<double> times;
-    for (size_t i = 0; i < kClaims; ++i) {
-      const absl::Time begin = absl::Now();
-      const auto claimed = session_->Run("SELECT * FROM claim_next($1, 'a', false)",
-                                         {a_->node->incarnation()}, kLimit);
-      times.push_back(absl::ToDoubleMilliseconds(absl::Now() - begin));
-      ASSERT_TRUE(claimed.ok()) << claimed.status();
-      ASSERT_EQ(claimed->size(), 1u);
-    }
-    std::sort(times.begin(), times.end());
-    std::printf("FIGURE: a claim among %d queued jobs: p50 %.2f ms, p99 %.2f ms\n", ManyRows(),
-                times[kClaims / 2], times[kClaims * 99 / 100]);
-  }
-
-  std::unique_ptr<Connection> session_;
-};
-
-TEST_F(PlansTest, TouchWhatTheyNeedWithFreshStatistics) {
-  Fill(ManyRows());
-  RunScript("ANALYZE");
-  ExplainAll();
-  PrintTimeOfClaims();
-}
-
-TEST_F(PlansTest, TouchWhatTheyNeedWithoutStatistics) {
-  Fill(ManyRows());
-  RunScript(
-      "DELETE FROM pg_statistic; "
-      "UPDATE pg_class SET reltuples = -1 WHERE relnamespace = 'npuc'::regnamespace");
-  ExplainAll();
-}
-
-// A session keeps the plans that it made while the tables were all but empty.
-TEST_F(PlansTest, MadeForOneRowServeMany) {
-  RunScript("ANALYZE");
-  // More often than plans are made for the parameters.
-  for (int i = 0; i < 7; ++i) {
-    Fill(1);
-    CallEach("j1", [&](const char* sql, const std::vector<Value>& parameters) {
-      auto rows = session_->Run(sql, parameters, kLimit);
-      EXPECT_TRUE(rows.ok()) << sql << ": " << rows.status();
-      return rows.ok() ? *std::move(rows) : Rows();
-    });
-  }
-  Fill(ManyRows());
-  ExplainAll();
 }
 
 }  // namespace

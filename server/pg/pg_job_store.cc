@@ -305,7 +305,7 @@ absl::StatusOr<std::vector<int64_t>> PgJobStore::WriteOnce(const Batch& batch, b
 
 absl::StatusOr<std::vector<int64_t>> PgJobStore::Write(const Batch& batch) {
   RETURN_IF_ERROR(CheckLoss());
-  const absl::Time limit = absl::Now() + options_.write_limit;
+  const SteadyTime limit = SteadyTimeAfter(absl::ToChronoNanoseconds(options_.write_limit));
   absl::Duration pause = kPause;
   bool sent = false;
   while (true) {
@@ -313,10 +313,16 @@ absl::StatusOr<std::vector<int64_t>> PgJobStore::Write(const Batch& batch) {
     const absl::Status& status = results.status();
     const bool is_final =
         status.ok() || FaultOf(status) == Fault::kRefused || absl::IsDataLoss(status);
-    if (is_final || absl::Now() >= limit) return results;
+    if (is_final || std::chrono::steady_clock::now() >= limit) return results;
     absl::SleepFor(pause);
     pause = std::min(2 * pause, kMaxPause);
   }
+}
+
+bool PgJobStore::IsNewer(absl::string_view job_id, const absl::Status& status) const {
+  if (!jobs::IsRecordTooNew(status)) return false;
+  if (options_.on_newer) options_.on_newer(job_id, status);
+  return true;
 }
 
 absl::StatusOr<Job> PgJobStore::Read(absl::string_view job_id) const {
@@ -326,7 +332,9 @@ absl::StatusOr<Job> PgJobStore::Read(absl::string_view job_id) const {
       sessions_->Read("SELECT record FROM job WHERE job_id = $1", {job_id});
   if (!rows.ok()) return Unavailable(rows.status());
   if (rows->empty()) return jobs::JobNotFound(job_id);
-  return jobs::DecodeJobRecord(rows->Text(0, 0));
+  absl::StatusOr<Job> job = jobs::DecodeJobRecord(rows->Text(0, 0));
+  IsNewer(job_id, job.status());
+  return job;
 }
 
 absl::StatusOr<std::string> PgJobStore::ReadConfig(absl::string_view job_id) const {
@@ -381,10 +389,12 @@ absl::StatusOr<jobs::JobPage> PgJobStore::List(const jobs::JobListQuery& query) 
       ++seen;
       before = std::string(rows->Text(row, 0));
       if (rows->IsNull(row, 1)) continue;
-      ASSIGN_OR_RETURN(Job job, jobs::DecodeJobRecord(rows->Text(row, 1)));
-      if (!jobs::Matches(query, job)) continue;
-      job.diagnostics.clear();
-      page.jobs.push_back(std::move(job));
+      absl::StatusOr<Job> job = jobs::DecodeJobRecord(rows->Text(row, 1));
+      if (IsNewer(before, job.status())) continue;
+      RETURN_IF_ERROR(job.status());
+      if (!jobs::Matches(query, *job)) continue;
+      job->diagnostics.clear();
+      page.jobs.push_back(*std::move(job));
     }
     if (rows->size() < wanted) return page;
     wanted = kRecordsPerRead;
@@ -407,9 +417,11 @@ absl::StatusOr<std::vector<jobs::JobEvent>> PgJobStore::ReadEvents(absl::string_
         {job_id, next, kEventRecordsPerRead});
     if (!rows.ok()) return Unavailable(rows.status());
     for (size_t row = 0; row < rows->size(); ++row) {
-      ASSIGN_OR_RETURN(std::vector<jobs::StoredEvent> stored,
-                       jobs::DecodeEvents(rows->Text(row, 1)));
-      for (jobs::StoredEvent& one : stored) {
+      absl::StatusOr<std::vector<jobs::StoredEvent>> stored =
+          jobs::DecodeEvents(rows->Text(row, 1));
+      IsNewer(job_id, stored.status());
+      RETURN_IF_ERROR(stored.status());
+      for (jobs::StoredEvent& one : *stored) {
         if (one.event.seq < from_seq) continue;
         bytes += one.bytes;
         const bool is_full = events.size() >= max_count || (!events.empty() && bytes > max_bytes);
@@ -432,9 +444,11 @@ absl::Status PgJobStore::ForEachLive(
         {absl::string_view(after), kLiveJobsPerRead});
     if (!rows.ok()) return Unavailable(rows.status());
     for (size_t row = 0; row < rows->size(); ++row) {
-      ASSIGN_OR_RETURN(const Job job, jobs::DecodeJobRecord(rows->Text(row, 1)));
-      RETURN_IF_ERROR(visit(jobs::ToLiveJob(job)));
-      after = job.id;
+      after = std::string(rows->Text(row, 0));
+      const absl::StatusOr<Job> job = jobs::DecodeJobRecord(rows->Text(row, 1));
+      if (IsNewer(after, job.status())) continue;
+      RETURN_IF_ERROR(job.status());
+      RETURN_IF_ERROR(visit(jobs::ToLiveJob(*job)));
     }
     if (rows->size() < static_cast<size_t>(kLiveJobsPerRead)) return absl::OkStatus();
   }
@@ -464,9 +478,10 @@ absl::Status PgJobStore::Probe() {
     const MutexLock lock(mutex_);
     acknowledged = acknowledged_;
   }
-  ASSIGN_OR_RETURN(
-      const Rows rows,
-      sessions_->Read("SELECT commit_no FROM lane WHERE incarnation = $1", {acknowledged.first}));
+  ASSIGN_OR_RETURN(const Rows rows,
+                   sessions_->Read("SELECT commit_no FROM lane WHERE incarnation = $1 "
+                                   "ORDER BY commit_no DESC LIMIT 1",
+                                   {acknowledged.first}));
   return CompareNumbers(rows.empty() ? 0 : rows.Int(0, 0), acknowledged.second);
 }
 

@@ -23,6 +23,8 @@ struct PgJobStoreOptions {
   absl::Duration write_limit = absl::Seconds(10);
   // Called with the jobs that a write has changed, on the store's thread; must be quick.
   std::function<void(const std::vector<std::string>& jobs)> on_change = nullptr;
+  // Called with a job whose record or events this build is too old to read, on any thread.
+  std::function<void(absl::string_view job_id, const absl::Status& status)> on_newer = nullptr;
 };
 
 // A JobStore in PostgreSQL, shared by nodes. Changes that arrive during a write share the next one:
@@ -34,7 +36,8 @@ struct PgJobStoreOptions {
 // number less than one that was acknowledged says that PostgreSQL has lost commits: from then on
 // every call fails with DATA_LOSS.
 //
-// Errors besides those of JobStore: UNAVAILABLE while PostgreSQL is away.
+// Errors besides those of JobStore: UNAVAILABLE while PostgreSQL is away, and (RECORD_TOO_NEW) of a
+// job that a newer node wrote so that this one cannot read it. Lists leave such a job out.
 class PgJobStore : public jobs::JobStore {
  public:
   // `sessions` and `node` must outlive it.
@@ -82,6 +85,8 @@ class PgJobStore : public jobs::JobStore {
   absl::StatusOr<std::optional<std::vector<int64_t>>> TakeLane();
   absl::StatusOr<std::optional<std::vector<int64_t>>> ChangeLane(int64_t incarnation);
   absl::Status CheckLoss() const;
+  // True: the bytes could not be decoded since a newer build wrote them, which is reported.
+  bool IsNewer(absl::string_view job_id, const absl::Status& status) const;
 
   Sessions* const sessions_;
   Node* const node_;

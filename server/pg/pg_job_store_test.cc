@@ -5,6 +5,7 @@
 
 #include "absl/time/clock.h"
 #include "server/jobs/job_store_conformance_test_util.h"
+#include "server/jobs/service_error.h"
 #include "server/pg/pg_test_util.h"
 
 namespace npuc::pg {
@@ -120,6 +121,37 @@ TEST_F(PgJobStoreTest, OneOfTwoNodesMakesTheNextChange) {
     EXPECT_TRUE(result.ok() || absl::IsAborted(result)) << result;
   }
   EXPECT_EQ(made, 1);
+}
+
+TEST_F(PgJobStoreTest, WhatANewerNodeWroteIsReportedAndHidesNothingElse) {
+  ASSERT_TRUE(a_->store->ApplyAndWait({.job = NewJob("j1")}).ok());
+  ASSERT_TRUE(a_->store->ApplyAndWait({.job = NewJob("j2")}).ok());
+  // A failure kind and an event of kinds that this build does not know.
+  for (const char* change :
+       {"UPDATE job SET record = record || '\\x880163'::bytea WHERE job_id = 'j1'",
+        "INSERT INTO job_event VALUES ('j2', 1, '\\x0a050801c00c01')"}) {
+    ASSERT_TRUE(a_->sessions.Run(Sessions::Repeat::kOnce, change, {}).ok()) << change;
+  }
+  std::vector<std::string> reported;
+  const PgJobStore store(&a_->sessions, a_->node.get(),
+                         {.on_newer = [&](absl::string_view job_id, const absl::Status& status) {
+                           EXPECT_TRUE(jobs::IsRecordTooNew(status)) << status;
+                           reported.emplace_back(job_id);
+                         }});
+  EXPECT_TRUE(jobs::IsRecordTooNew(store.Read("j1").status()));
+  EXPECT_TRUE(jobs::IsRecordTooNew(store.ReadEvents("j2", 1, 10, 1000).status()));
+  const auto page = store.List({.limit = 10});
+  ASSERT_TRUE(page.ok()) << page.status();
+  EXPECT_EQ(Names(*page), "j2 ");
+  std::vector<std::string> live;
+  EXPECT_TRUE(store
+                  .ForEachLive([&](const jobs::LiveJob& job) {
+                    live.push_back(job.id);
+                    return absl::OkStatus();
+                  })
+                  .ok());
+  EXPECT_EQ(live, std::vector<std::string>{"j2"});
+  EXPECT_EQ(reported, (std::vector<std::string>{"j1", "j2", "j1", "j1"}));
 }
 
 // All send the same request ids through both nodes.

@@ -1,7 +1,6 @@
 #include "server/pg/schema.h"
 
 #include <algorithm>
-#include <iterator>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
@@ -14,9 +13,14 @@ namespace {
 constexpr absl::Duration kReadLimit = absl::Seconds(5);
 constexpr absl::Duration kMigrateLimit = absl::Minutes(5);
 
-// From version 1 on, each to the next one.
-constexpr const char* kUpgrades[] = {kTables2Sql, kTables3Sql, kTables4Sql, kTables5Sql};
-static_assert(std::size(kUpgrades) == kSchemaVersion - 1);
+// For sessions of a pooler, in which npucd sets nothing.
+constexpr char kRoleSettings[] =
+    "DO $$ BEGIN "
+    "EXECUTE format('ALTER ROLE %I IN DATABASE %I SET search_path = npuc', current_user, "
+    "current_database()); "
+    "EXECUTE format('ALTER ROLE %I IN DATABASE %I SET jit = off', current_user, "
+    "current_database()); "
+    "END $$;";
 
 // 0: there is no schema.
 absl::StatusOr<int64_t> ReadVersion(Connection& connection) {
@@ -51,10 +55,25 @@ absl::Status Migrate(const ConnectionOptions& options) {
     absl::StrAppend(&script, kTablesSql, "INSERT INTO cluster (schema_version) VALUES (1);\n");
   }
   for (int64_t next = std::max<int64_t>(version, 1); next < kSchemaVersion; ++next) {
-    absl::StrAppend(&script, kUpgrades[next - 1], "UPDATE cluster SET schema_version = ", next + 1,
-                    ";\n");
+    absl::StrAppend(&script, kUpgradesSql[next - 1],
+                    "UPDATE cluster SET schema_version = ", next + 1, ";\n");
   }
-  return connection->RunScript(absl::StrCat(script, kFunctionsSql), kMigrateLimit);
+  return connection->RunScript(absl::StrCat(script, kFunctionsSql, kRoleSettings), kMigrateLimit);
+}
+
+absl::Status CheckRole(Connection& connection) {
+  ASSIGN_OR_RETURN(const Rows rows,
+                   connection.Run("SELECT current_setting('search_path') = 'npuc' AND "
+                                  "current_setting('jit') = 'off', current_user::text, "
+                                  "current_database()::text",
+                                  {}, kReadLimit));
+  if (rows.Bool(0, 0)) return absl::OkStatus();
+  const std::string alter = absl::StrCat("ALTER ROLE \"", rows.Text(0, 1), "\" IN DATABASE \"",
+                                         rows.Text(0, 2), "\" SET ");
+  return absl::FailedPreconditionError(absl::StrCat(
+      "PostgreSQL: --cluster-pooler needs settings of the role: run npucd --migrate as it, without "
+      "the pooler, or ",
+      alter, "search_path = npuc and ", alter, "jit = off; then RECONNECT in the pooler"));
 }
 
 absl::Status CheckSchema(Connection& connection) {

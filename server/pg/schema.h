@@ -9,7 +9,7 @@
 namespace npuc::pg {
 
 // The version of tables and functions that this build makes and uses.
-inline constexpr int kSchemaVersion = 5;
+inline constexpr int kSchemaVersion = 11;
 
 // Makes the tables and functions in the schema `npuc` of a database, or brings older ones up to
 // kSchemaVersion; nothing where they have it. Two at once do no harm. FAILED_PRECONDITION: a newer
@@ -20,6 +20,10 @@ absl::Status Migrate(const ConnectionOptions& options);
 // this version (cluster.min_node_version), or a server that is set to lose commits (fsync,
 // full_page_writes or synchronous_commit is off).
 absl::Status CheckSchema(Connection& connection);
+
+// FAILED_PRECONDITION, with what to do: sessions of a pooler lack the settings that Migrate gives
+// the role.
+absl::Status CheckRole(Connection& connection);
 
 // True: a commit waits for another server (synchronous_standby_names). Without one, the loss of the
 // server's disk is the loss of its jobs.

@@ -1,14 +1,14 @@
 #ifndef NPUC_SERVER_PG_SCHEMA_SQL_H_
 #define NPUC_SERVER_PG_SCHEMA_SQL_H_
 
+#include "server/pg/schema.h"
+
+// The .sql files of this folder, which CMakeLists.txt puts into schema_sql.cc.
 namespace npuc::pg {
 
-extern const char kTablesSql[];     // tables.sql
-extern const char kTables2Sql[];    // tables_2.sql
-extern const char kTables3Sql[];    // tables_3.sql
-extern const char kTables4Sql[];    // tables_4.sql
-extern const char kTables5Sql[];    // tables_5.sql
-extern const char kFunctionsSql[];  // functions.sql
+extern const char kTablesSql[];                             // tables.sql: version 1
+extern const char* const kUpgradesSql[kSchemaVersion - 1];  // tables_2.sql and so on
+extern const char kFunctionsSql[];                          // all of *functions.sql
 
 }  // namespace npuc::pg
 

@@ -1,5 +1,6 @@
 #include "server/pg/sessions.h"
 
+#include <random>
 #include <utility>
 
 #include "compiler_core/base/status.h"
@@ -11,6 +12,11 @@ namespace {
 constexpr std::chrono::milliseconds kDownTime(250);
 
 }  // namespace
+
+int64_t RandomLife() {
+  std::random_device random;
+  return std::uniform_int_distribution<int64_t>(1, INT64_MAX)(random);
+}
 
 absl::StatusOr<Sessions::SessionPtr> Sessions::Take(bool& is_old) {
   {

@@ -56,6 +56,9 @@ class Sessions {
   SteadyTime down_until_ NPUC_GUARDED_BY(mutex_) = SteadyTime::min();
 };
 
+// A number unlike that of any other process, for rows that it alone writes.
+int64_t RandomLife();
+
 // A time as a column of BIGINT holds it: microseconds since 1970, never negative.
 inline int64_t ToMicros(absl::Time time) {
   if (time == absl::InfiniteFuture()) return std::numeric_limits<int64_t>::max();

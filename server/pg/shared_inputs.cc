@@ -46,16 +46,25 @@ absl::Status SharedInputs::Fetch(absl::string_view scope, absl::string_view sha2
                                  const Content::Info& info) {
   const MutexLock lock(fetch_mutex_);
   const BlobDigest digest{.sha256 = std::string(sha256), .size_bytes = info.bytes};
-  ASSIGN_OR_RETURN(const UploadState state, local_->BeginUpload(scope, digest));
-  if (state.complete) return absl::OkStatus();
-  RETURN_IF_ERROR(content_->Read(info, [&](uint64_t offset, absl::string_view bytes) {
-    // A part that an upload has brought already is skipped.
-    return local_->Append(scope, digest, offset, bytes).status();
-  }));
-  const absl::Status committed = local_->Commit(scope, digest).status();
-  if (!absl::IsInvalidArgument(committed)) return committed;
-  // Other bytes than those of its name: it must be uploaded again.
-  RETURN_IF_ERROR(content_->Remove(BlobName(scope, sha256)));
+  while (true) {
+    ASSIGN_OR_RETURN(const UploadState state, local_->BeginUpload(scope, digest));
+    if (state.complete) return absl::OkStatus();
+    const absl::Status read = content_->Read(info, [&](uint64_t offset, absl::string_view bytes) {
+      // A part that an upload has brought already is skipped.
+      return local_->Append(scope, digest, offset, bytes).status();
+    });
+    if (absl::IsDataLoss(read)) {
+      RETURN_IF_ERROR(content_->RemoveDamaged(BlobName(scope, sha256), info));
+    }
+    RETURN_IF_ERROR(read);
+    const absl::Status committed = local_->Commit(scope, digest).status();
+    if (!absl::IsInvalidArgument(committed)) return committed;
+    // Other bytes than those of its name, which ends the local upload. The wrong ones may be those
+    // that it had.
+    if (state.committed_bytes == 0) break;
+  }
+  // It must be uploaded again.
+  RETURN_IF_ERROR(content_->RemoveDamaged(BlobName(scope, sha256), info));
   return absl::NotFoundError(absl::StrCat("blob ", sha256, " is damaged in the shared store"));
 }
 
@@ -91,6 +100,8 @@ absl::StatusOr<cache::BlobRef> SharedInputs::Acquire(absl::string_view scope,
   if (absl::IsDataLoss(fetched)) {
     return absl::NotFoundError(absl::StrCat("blob ", sha256, " went: ", fetched.message()));
   }
+  // This node has no room. Another one may have, or this one later: no job is to fail.
+  if (absl::IsResourceExhausted(fetched)) return absl::UnavailableError(fetched.message());
   RETURN_IF_ERROR(fetched);
   return local_->Acquire(scope, sha256);
 }
@@ -204,7 +215,9 @@ absl::Status SharedInputs::FetchParts(absl::string_view scope, const BlobDigest&
                            local_->Append(scope, digest, number * kPartBytes + offset, bytes));
           return absl::OkStatus();
         });
-    if (absl::IsDataLoss(read)) return content_->Remove(PartName(scope, digest, number));
+    if (absl::IsDataLoss(read)) {
+      return content_->RemoveDamaged(PartName(scope, digest, number), parts[number]);
+    }
     RETURN_IF_ERROR(read);
   }
   return absl::OkStatus();

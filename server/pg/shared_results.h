@@ -7,19 +7,21 @@
 #include <vector>
 
 #include "cache/artifact_cache.h"
+#include "server/base/features.h"
 #include "server/pg/content.h"
 
 namespace npuc::pg {
 
 // Results that every node can use: the ArtifactCache of a node, and a copy of its results in
-// Content. A result that this node lacks is fetched when it is asked for; one that arrives damaged
-// is removed, and a miss.
+// Content, packed by Zstandard where the cluster allows it. A result that this node lacks is
+// fetched when it is asked for; one that arrives damaged is removed, and a miss.
 //
 // Thread-safe.
 class SharedResults : public cache::ResultCache {
  public:
-  // Both must outlive it.
-  SharedResults(cache::ResultCache* local, Content* content) : local_(local), content_(content) {}
+  // All must outlive it.
+  SharedResults(cache::ResultCache* local, Content* content, const base::Features* features)
+      : local_(local), content_(content), features_(features) {}
 
   absl::StatusOr<std::optional<cache::CachedResult>> Lookup(const cache::CacheKey& key) override;
   absl::StatusOr<std::vector<cache::ArtifactInfo>> Store(
@@ -31,11 +33,15 @@ class SharedResults : public cache::ResultCache {
   absl::StatusOr<bool> Remove(const cache::CacheKey& key) override;
 
  private:
+  struct Result;
+
   absl::StatusOr<bool> Fetch(const cache::CacheKey& key);
-  absl::Status Share(const cache::CacheKey& key, const cache::CachedResult& result);
+  absl::Status Share(const cache::CacheKey& key, const cache::CachedResult& stored);
+  absl::Status Put(const cache::CacheKey& key, const Result& result);
 
   cache::ResultCache* const local_;
   Content* const content_;
+  const base::Features* const features_;
 };
 
 }  // namespace npuc::pg

@@ -10,7 +10,7 @@ namespace {
 
 class AdminService : public v1::AdminService::CallbackService {
  public:
-  AdminService(const RpcDependencies* dependencies, WorkPool* pool)
+  AdminService(const RpcDependencies* dependencies, base::WorkPool* pool)
       : deps_(*dependencies), pool_(pool) {}
 
   grpc::ServerUnaryReactor* SetDispatch(grpc::CallbackServerContext* context,
@@ -41,6 +41,12 @@ class AdminService : public v1::AdminService::CallbackService {
                                             const v1::ListConnectionsRequest* request,
                                             v1::ListConnectionsResponse* response) override {
     return RunUnary(context, *pool_, deps_, api::kListConnections, request, response);
+  }
+
+  grpc::ServerUnaryReactor* ListAuditEntries(grpc::CallbackServerContext* context,
+                                             const v1::ListAuditEntriesRequest* request,
+                                             v1::ListAuditEntriesResponse* response) override {
+    return RunUnary(context, *pool_, deps_, api::kListAuditEntries, request, response);
   }
 
   grpc::ServerUnaryReactor* GetUsage(grpc::CallbackServerContext* context,
@@ -87,13 +93,13 @@ class AdminService : public v1::AdminService::CallbackService {
 
  private:
   const RpcDependencies& deps_;
-  WorkPool* const pool_;
+  base::WorkPool* const pool_;
 };
 
 }  // namespace
 
 std::unique_ptr<grpc::Service> MakeAdminService(const RpcDependencies* dependencies,
-                                                WorkPool* pool) {
+                                                base::WorkPool* pool) {
   return std::make_unique<AdminService>(dependencies, pool);
 }
 

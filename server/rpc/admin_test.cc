@@ -363,5 +363,40 @@ TEST_F(AdminTest, TheAuditLogHasWhatUsersDo) {
   EXPECT_THAT(AuditLines({"model bytes"}), IsEmpty());  // no content
 }
 
+TEST_F(AdminTest, AnOperatorFindsWhatCallersDid) {
+  const std::string job = Submit();
+  v1::SetDispatchRequest pause;
+  pause.set_paused(true);
+  v1::SetDispatchResponse paused;
+  grpc::ClientContext pause_context;
+  ASSERT_TRUE(admin_stub_->SetDispatch(&pause_context, pause, &paused).ok());
+  const auto list = [&](const v1::ListAuditEntriesRequest& request) {
+    grpc::ClientContext context;
+    v1::ListAuditEntriesResponse response;
+    EXPECT_TRUE(admin_stub_->ListAuditEntries(&context, request, &response).ok());
+    return response;
+  };
+  v1::ListAuditEntriesRequest request;
+  request.set_page_size(1);
+  v1::ListAuditEntriesResponse page = list(request);
+  ASSERT_EQ(page.entries_size(), 1);
+  EXPECT_EQ(page.entries(0).action(), "admin.pause");
+  EXPECT_EQ(page.entries(0).node(), "npucd");
+  request.set_page_token(page.next_page_token());
+  EXPECT_EQ(list(request).entries(0).object(), job);
+  v1::ListAuditEntriesRequest filtered;
+  filtered.set_object(job);
+  EXPECT_EQ(list(filtered).entries_size(), 1);
+  filtered.mutable_to_time()->set_seconds(1);
+  EXPECT_EQ(list(filtered).entries_size(), 0);
+  for (auto change : {+[](v1::ListAuditEntriesRequest& bad) { bad.set_page_size(1001); },
+                      +[](v1::ListAuditEntriesRequest& bad) { bad.set_page_token("x"); }}) {
+    v1::ListAuditEntriesRequest bad;
+    change(bad);
+    grpc::ClientContext context;
+    EXPECT_EQ(ReasonOf(admin_stub_->ListAuditEntries(&context, bad, &page)), "INVALID_FIELD");
+  }
+}
+
 }  // namespace
 }  // namespace npuc::rpc

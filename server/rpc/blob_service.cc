@@ -18,7 +18,7 @@ namespace {
 // One upload: reads a chunk, stores it on the pool, reads the next one. One chunk in memory.
 class UploadStream : public grpc::ServerReadReactor<v1::UploadBlobRequest> {
  public:
-  UploadStream(const RpcDependencies* dependencies, WorkPool* pool, auth::Caller caller,
+  UploadStream(const RpcDependencies* dependencies, base::WorkPool* pool, auth::Caller caller,
                v1::UploadBlobResponse* response)
       : deps_(*dependencies),
         pool_(pool),
@@ -77,7 +77,7 @@ class UploadStream : public grpc::ServerReadReactor<v1::UploadBlobRequest> {
   }
 
   const RpcDependencies& deps_;
-  WorkPool* const pool_;
+  base::WorkPool* const pool_;
   const auth::Caller caller_;
   v1::UploadBlobResponse* const response_;
   const std::unique_ptr<api::OpenStreams::Place> place_;  // null: nobody keeps it
@@ -89,7 +89,7 @@ class UploadStream : public grpc::ServerReadReactor<v1::UploadBlobRequest> {
 // One download: reads a chunk on the pool, writes it, reads the next one. One chunk in memory.
 class DownloadStream : public grpc::ServerWriteReactor<v1::DownloadArtifactResponse> {
  public:
-  DownloadStream(const RpcDependencies* dependencies, WorkPool* pool, auth::Caller caller,
+  DownloadStream(const RpcDependencies* dependencies, base::WorkPool* pool, auth::Caller caller,
                  const v1::DownloadArtifactRequest& request)
       : deps_(*dependencies),
         pool_(pool),
@@ -139,7 +139,7 @@ class DownloadStream : public grpc::ServerWriteReactor<v1::DownloadArtifactRespo
   }
 
   const RpcDependencies& deps_;
-  WorkPool* const pool_;
+  base::WorkPool* const pool_;
   const auth::Caller caller_;
   const v1::DownloadArtifactRequest request_;
   const std::unique_ptr<api::OpenStreams::Place> place_;  // null: nobody keeps it
@@ -150,7 +150,7 @@ class DownloadStream : public grpc::ServerWriteReactor<v1::DownloadArtifactRespo
 
 class BlobService : public v1::BlobService::CallbackService {
  public:
-  BlobService(const RpcDependencies* dependencies, WorkPool* pool)
+  BlobService(const RpcDependencies* dependencies, base::WorkPool* pool)
       : deps_(*dependencies), pool_(pool) {}
 
   grpc::ServerUnaryReactor* FindMissingBlobs(grpc::CallbackServerContext* context,
@@ -183,13 +183,13 @@ class BlobService : public v1::BlobService::CallbackService {
 
  private:
   const RpcDependencies& deps_;
-  WorkPool* const pool_;
+  base::WorkPool* const pool_;
 };
 
 }  // namespace
 
 std::unique_ptr<grpc::Service> MakeBlobService(const RpcDependencies* dependencies,
-                                               WorkPool* pool) {
+                                               base::WorkPool* pool) {
   return std::make_unique<BlobService>(dependencies, pool);
 }
 

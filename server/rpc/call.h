@@ -10,11 +10,11 @@
 #include "server/api/audit.h"
 #include "server/api/methods.h"
 #include "server/auth/client_address.h"
+#include "server/base/work_pool.h"
 #include "server/log/log.h"
 #include "server/rpc/grpc_status.h"
 #include "server/rpc/identity.h"
 #include "server/rpc/rpc_server.h"
-#include "server/rpc/work_pool.h"
 
 namespace npuc::rpc {
 
@@ -34,7 +34,7 @@ inline void Refused(const grpc::CallbackServerContext& context, const RpcDepende
 // Runs a unary method on the pool. Request and response live until the
 // reactor is finished. Who lacks the right does not get that far.
 template <typename Request, typename Response>
-grpc::ServerUnaryReactor* RunUnary(grpc::CallbackServerContext* context, WorkPool& pool,
+grpc::ServerUnaryReactor* RunUnary(grpc::CallbackServerContext* context, base::WorkPool& pool,
                                    const RpcDependencies& deps,
                                    const api::Method<Request, Response>& method,
                                    const Request* request, Response* response) {

@@ -9,7 +9,8 @@ namespace {
 
 class CompileService : public v1::CompileService::CallbackService {
  public:
-  CompileService(const RpcDependencies* dependencies, WorkPool* pool, const WatchContext& watch)
+  CompileService(const RpcDependencies* dependencies, base::WorkPool* pool,
+                 const WatchContext& watch)
       : deps_(*dependencies), pool_(pool), watch_(watch) {}
 
   grpc::ServerUnaryReactor* CreateCompileJob(grpc::CallbackServerContext* context,
@@ -49,14 +50,14 @@ class CompileService : public v1::CompileService::CallbackService {
 
  private:
   const RpcDependencies& deps_;
-  WorkPool* const pool_;
+  base::WorkPool* const pool_;
   const WatchContext watch_;
 };
 
 }  // namespace
 
 std::unique_ptr<grpc::Service> MakeCompileService(const RpcDependencies* dependencies,
-                                                  WorkPool* pool, const WatchContext& watch) {
+                                                  base::WorkPool* pool, const WatchContext& watch) {
   return std::make_unique<CompileService>(dependencies, pool, watch);
 }
 

@@ -193,6 +193,7 @@ TEST_F(IsolationTest, EveryRpcByEveryKindOfIdentity) {
   v1::RequeueJobsResponse requeued;
   v1::ListTenantsResponse tenants;
   v1::ListConnectionsResponse connections;
+  v1::ListAuditEntriesResponse audit;
   v1::GetUsageResponse usage;
   v1::SetCordonResponse cordon;
   v1::SetTenantLimitsRequest limit;
@@ -298,6 +299,11 @@ TEST_F(IsolationTest, EveryRpcByEveryKindOfIdentity) {
       {"ListConnections",
        [&](const std::string& who) {
          return admin_stub_->ListConnections(As(who).get(), {}, &connections);
+       },
+       {kAnon, kAnon, kAnon, kDenied, kDenied, kDenied, kDenied, kDenied, kOk}},
+      {"ListAuditEntries",
+       [&](const std::string& who) {
+         return admin_stub_->ListAuditEntries(As(who).get(), {}, &audit);
        },
        {kAnon, kAnon, kAnon, kDenied, kDenied, kDenied, kDenied, kDenied, kOk}},
       {"ListOperators",

@@ -1,8 +1,6 @@
 // The limits of what one call may ask for, at and over each: what server/LIMITS.md lists, as
 // clients see it. tests/docs/limit_rows_test.py sees to it that each row has a test.
-#include <atomic>
 #include <functional>
-#include <future>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,7 +9,6 @@
 #include "server/executor/submission.h"
 #include "server/executor/transfers.h"
 #include "server/rpc/rpc_test_util.h"
-#include "server/rpc/work_pool.h"
 
 namespace npuc::rpc {
 namespace {
@@ -175,25 +172,6 @@ TEST_F(LimitsTest, AMessageOrMetadataTooLargeDoesNotReachTheService) {
   context.AddMetadata("x-large", std::string(32 << 10, 'a'));
   EXPECT_EQ(compile_->CreateCompileJob(&context, Request(), &response).error_code(),
             grpc::StatusCode::RESOURCE_EXHAUSTED);
-}
-
-TEST(WorkPoolTest, OneMoreThanMayWaitIsRefused) {
-  std::promise<void> let_go;
-  std::promise<void> began;
-  std::atomic<int> done = 0;
-  {
-    WorkPool pool(1, 2);
-    ASSERT_TRUE(pool.TryPost([&] {
-      began.set_value();
-      let_go.get_future().wait();
-    }));
-    began.get_future().wait();
-    EXPECT_TRUE(pool.TryPost([&] { ++done; }));
-    EXPECT_TRUE(pool.TryPost([&] { ++done; }));
-    EXPECT_FALSE(pool.TryPost([&] { ++done; }));
-    let_go.set_value();
-  }
-  EXPECT_EQ(done, 2) << "what was let in is done, what was refused is not";
 }
 
 class ConnectionLimitTest : public RpcTest {

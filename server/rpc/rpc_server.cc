@@ -13,13 +13,13 @@
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
+#include "server/base/work_pool.h"
 #include "server/log/line_rate.h"
 #include "server/rpc/call_counter.h"
 #include "server/rpc/connection_listener.h"
 #include "server/rpc/server_credentials.h"
 #include "server/rpc/services.h"
 #include "server/rpc/watch_stream.h"
-#include "server/rpc/work_pool.h"
 
 namespace npuc::rpc {
 namespace {
@@ -137,7 +137,7 @@ struct RpcServer::Impl {
   WatchStreams streams;
   // The services before the server that calls them; the pool outlives both, since streams post to
   // it until the last one is done.
-  WorkPool pool;
+  base::WorkPool pool;
   std::unique_ptr<grpc::Service> compile_service;
   std::unique_ptr<grpc::Service> blob_service;
   std::unique_ptr<grpc::Service> info_service;

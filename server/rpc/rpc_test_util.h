@@ -93,7 +93,8 @@ class RpcTest : public ::testing::Test {
     EXPECT_TRUE(indexed_.Load(nullptr).ok());
     std::filesystem::remove_all(dir_);
     std::filesystem::create_directories(dir_);
-    audit_ = *log::AuditLog::Open({.dir = dir_, .now = [] { return absl::Now(); }});
+    audit_ = *log::AuditLog::Open(
+        {.file = {.dir = dir_, .node = "npucd"}, .now = [] { return absl::Now(); }});
     dispatch_ = *executor::OperatorSwitch::Open("paused", &paused_text_,
                                                 [this](bool on) { board_.SetPaused(on); });
     cordon_ = *executor::OperatorSwitch::Open("cordoned", &cordoned_text_,
@@ -113,7 +114,8 @@ class RpcTest : public ::testing::Test {
       return cache::BlobStore::Dropped{.uploads = 2, .bytes = 30};
     };
     usage_ = *executor::UsageBook::Open(
-        dir_ + "/usage", [] { return absl::Now(); }, &metrics_);
+        std::make_unique<base::FileUsageStore>(dir_ + "/usage"), [] { return absl::Now(); },
+        &metrics_);
     admin_.usage = usage_.get();
     EXPECT_TRUE(sessions_.Attach(&sessions_text_).ok());
     admin_.tenant = [this](const std::string& name) {

@@ -37,13 +37,17 @@ class WatchStream : public grpc::ServerWriteReactor<v1::WatchCompileJobResponse>
   // Looks for something to send, now or when the present step is done.
   void Poke() {
     const MutexLock lock(mutex_);
+    has_changed_ = true;
     PokeHeld();
   }
 
   void Tick(absl::Time now) {
     const MutexLock lock(mutex_);
     if (now >= reattach_at_) too_old_ = true;
-    if (too_old_ || waits_in_queue_ || now - last_write_ >= context_.heartbeat) PokeHeld();
+    // A heartbeat says that the job was looked at.
+    const bool heartbeat_due = now - last_write_ >= context_.heartbeat;
+    if (heartbeat_due) has_changed_ = true;
+    if (too_old_ || now >= place_due_ || heartbeat_due) PokeHeld();
   }
 
   void End() {
@@ -60,6 +64,7 @@ class WatchStream : public grpc::ServerWriteReactor<v1::WatchCompileJobResponse>
       if (!ok) cancelled_ = true;
       if (cancelled_ || batch_.empty()) {
         if (looks_again_ || poked_ || cancelled_) {
+          has_changed_ = has_changed_ || looks_again_;
           BeginLook();
         } else {
           step_ = Step::kIdle;
@@ -98,23 +103,28 @@ class WatchStream : public grpc::ServerWriteReactor<v1::WatchCompileJobResponse>
   void BeginLook() NPUC_REQUIRES(mutex_) {
     step_ = Step::kLooking;
     poked_ = false;
+    by_clock_ = !std::exchange(has_changed_, false);
     context_.pool->Post([this] { Look(); });
   }
 
   // On the pool. The watch is this step's alone, so that it may read without the lock.
   void Look() {
     absl::Time last_write;
+    bool by_clock = false;
     {
       const MutexLock lock(mutex_);
       last_write = last_write_;
+      by_clock = by_clock_;
     }
-    const absl::StatusOr<bool> has_more = watch_.Next(last_write, &batch_);
+    const absl::StatusOr<bool> has_more =
+        by_clock ? watch_.NextByClock(last_write, &batch_) : watch_.Next(last_write, &batch_);
     std::optional<absl::Status> end;
     bool is_last = false;
     {
       const MutexLock lock(mutex_);
-      waits_in_queue_ = watch_.waits_in_queue();
-      looks_again_ = waits_in_queue_ || !watch_.has_all();
+      const bool waits = watch_.waits_in_queue();
+      place_due_ = waits ? absl::Now() + watch_.place_period() : absl::InfiniteFuture();
+      looks_again_ = !watch_.has_all() || (waits && !watch_.asked_place());
       batch_is_last_ = has_more.ok() && !*has_more;
       end = EndAfterLook(has_more);
       if (end.has_value()) {
@@ -199,10 +209,15 @@ class WatchStream : public grpc::ServerWriteReactor<v1::WatchCompileJobResponse>
   Mutex mutex_;
   Step step_ NPUC_GUARDED_BY(mutex_) = Step::kIdle;
   bool poked_ NPUC_GUARDED_BY(mutex_) = false;
+  // A change may have come since the last look began.
+  bool has_changed_ NPUC_GUARDED_BY(mutex_) = false;
+  // The last look began without one.
+  bool by_clock_ NPUC_GUARDED_BY(mutex_) = false;
   bool cancelled_ NPUC_GUARDED_BY(mutex_) = false;
   bool ending_ NPUC_GUARDED_BY(mutex_) = false;
   bool too_old_ NPUC_GUARDED_BY(mutex_) = false;
-  bool waits_in_queue_ NPUC_GUARDED_BY(mutex_) = false;
+  // When a job that waits may have another place.
+  absl::Time place_due_ NPUC_GUARDED_BY(mutex_) = absl::InfiniteFuture();
   // Behind a write, though nobody pokes: more can be told.
   bool looks_again_ NPUC_GUARDED_BY(mutex_) = false;
   absl::Time last_write_ NPUC_GUARDED_BY(mutex_);

@@ -10,8 +10,8 @@
 #include "compiler_core/base/mutex.h"
 #include "grpcpp/support/server_callback.h"
 #include "npuc/v1/compile.pb.h"
+#include "server/base/work_pool.h"
 #include "server/rpc/rpc_server.h"
-#include "server/rpc/work_pool.h"
 
 namespace npuc::rpc {
 
@@ -47,7 +47,7 @@ class WatchStreams {
 // What every watch stream uses.
 struct WatchContext {
   const RpcDependencies* dependencies;
-  WorkPool* pool;
+  base::WorkPool* pool;
   WatchStreams* streams;
   absl::Duration heartbeat;
   absl::Duration max_age;

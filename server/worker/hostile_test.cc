@@ -362,15 +362,17 @@ class Arena {
   size_t waiting() const { return waiting_; }
 
  private:
-  // Until the last run's keeper has ended and the spares are there; not for ever, so that one
-  // process too many is seen.
+  // Until the last run's keeper has ended, the spares are there, and the warm parent waits: it has
+  // a spare's descriptors until then. Not for ever, so that one process too many is seen.
   void Settle() const {
     const absl::Time limit = absl::Now() + absl::Seconds(20);
-    while (absl::Now() < limit &&
-           (pool_->GetStats().leaving != 0 ||
-            ProcessesBelow(pool_->GetStats().parent_pid).size() != waiting_)) {
-      std::this_thread::yield();
-    }
+    while (absl::Now() < limit && !IsSettled()) std::this_thread::yield();
+  }
+
+  bool IsSettled() const {
+    const WorkerPool::Stats stats = pool_->GetStats();
+    return stats.leaving == 0 && ProcessesBelow(stats.parent_pid).size() == waiting_ &&
+           IsAsleep(stats.parent_pid);
   }
 
   std::string folder_;

@@ -9,14 +9,20 @@
 namespace npuc::worker {
 namespace {
 
-// 0 where the process is gone by now (an iterator over the file's characters would throw then).
-pid_t ParentOf(const std::filesystem::path& folder) {
+struct State {
+  char letter = 0;  // of proc(5): 'S' sleeps
+  pid_t parent = 0;
+};
+
+// Empty where the process is gone by now (an iterator over the file's characters would throw then).
+State StateOf(const std::filesystem::path& folder) {
   std::ifstream file(folder / "stat");
   std::string text;
   std::getline(file, text, '\0');
   // "PID (NAME) STATE PARENT ...": the name may have anything in it.
   const size_t end = text.rfind(')');
-  return end == std::string::npos || text.size() < end + 4 ? 0 : std::atoi(&text[end + 4]);
+  if (end == std::string::npos || text.size() < end + 4) return {};
+  return {text[end + 2], std::atoi(&text[end + 4])};
 }
 
 }  // namespace
@@ -26,7 +32,7 @@ std::vector<pid_t> ProcessesBelow(pid_t ancestor) {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
     const pid_t pid = std::atoi(entry.path().filename().c_str());
-    if (pid > 0) parents[pid] = ParentOf(entry.path());
+    if (pid > 0) parents[pid] = StateOf(entry.path()).parent;
   }
   std::vector<pid_t> found;
   for (const auto& [pid, parent] : parents) {
@@ -39,6 +45,10 @@ std::vector<pid_t> ProcessesBelow(pid_t ancestor) {
     if (above == ancestor) found.push_back(pid);
   }
   return found;
+}
+
+bool IsAsleep(pid_t pid) {
+  return StateOf(std::filesystem::path("/proc") / std::to_string(pid)).letter == 'S';
 }
 
 }  // namespace npuc::worker

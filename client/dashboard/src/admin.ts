@@ -3,6 +3,7 @@
 import { cancelJobs, getCaller, getUsage, listConnections, listJobs, listTenants, requeueJobs, setCordon, setDispatch, type Connections, type CordonState, type DispatchState, type Filter, type TenantLimits, type TenantState, type Usage } from "./api";
 import { bytes, dateTime, duration, field, h, replace, save, say, scrolled, tried } from "./dom";
 import type { View } from "./view";
+import { auditTool } from "./audit";
 import { evictTool, limitsTool, tokenTool, uploadsTool } from "./admin_tools";
 
 const REFRESH_MS = 3000;
@@ -53,7 +54,8 @@ class AdminPage {
         h("h3", {}, "Limits for a time"), limitsTool(() => this.reason(), () => this.refresh()), h("h3", {}, "Tokens"), tokenTool()),
       h("section", { class: "card w12" }, h("h2", {}, "Uploads and results"), uploadsTool(() => this.reason()), evictTool(() => this.reason())),
       h("section", { class: "card w12" }, h("h2", {}, `Use in ${USAGE_DAYS} days`), this.usage),
-      h("section", { class: "card w12" }, h("h2", {}, "Connections"), this.connections)));
+      h("section", { class: "card w12" }, h("h2", {}, "Connections"), this.connections),
+      h("section", { class: "card w12" }, h("h2", {}, "Audit"), auditTool())));
   }
 
   async refresh() {

@@ -150,6 +150,10 @@ export const evictContent = (content: { blobSha256: string; tenant: string } | {
   post<{ evicted?: string[] }>("/v1/admin/content:evict", { ...content, reason });
 /** Those that carried the most bytes. */
 export const listConnections = (limit: number) => get<Connections>(`/v1/admin/connections?limit=${limit}`);
+export type AuditEntry = S["AuditEntry"];
+/** What callers did, the newest first; of a cluster at all nodes. */
+export const listAudit = (filter: Record<string, string>, pageToken = "") =>
+  get<{ entries?: AuditEntry[]; nextPageToken?: string }>(`/v1/admin/audit?${new URLSearchParams({ ...filter, pageSize: "50", pageToken })}`);
 export const getUsage = async (fromDay: string) => (await get<{ usage?: Usage[] }>(`/v1/usage?fromDay=${fromDay}`)).usage ?? [];
 export const setDispatch = (paused: boolean, reason: string) => post<{ state?: DispatchState }>("/v1/admin/dispatch", { paused, reason });
 /** At most 1000 of those that match. */

@@ -464,6 +464,11 @@ async function operate(page, failed) {
   const open = page.locator("section", { hasText: "Connections" });
   await open.getByText(/\d+ connections at /).waitFor();
   await open.locator("tbody tr", { hasText: "GET /v1/admin/connections" }).first().waitFor();
+  const audit = page.locator("section", { has: page.getByRole("heading", { name: "Audit" }) });
+  await audit.getByLabel("Action").fill("admin.cancel_jobs");
+  await audit.getByRole("button", { name: "Show" }).click();
+  await audit.locator("tbody tr", { hasText: "admin.cancel_jobs" }).first().waitFor();
+  if (await audit.locator("tbody tr", { hasText: "submit" }).count()) throw new Error("the audit's filter");
   await page.getByLabel("Reason").fill("by the page");
   await page.getByRole("button", { name: "Cordon this node" }).click();
   await page.locator(".notice", { hasText: "npucd is cordoned by local" }).waitFor();
@@ -495,7 +500,7 @@ async function operate(page, failed) {
   await page.getByText("yours lacks it").waitFor();
   check(!await page.getByRole("link", { name: "Operate" }).isVisible(), "who may not operate is led there");
   await page.unroute("**/v1/caller");
-  say("operate: pause, cancel by a filter, resume, requeue, use as CSV, connections, cordon, limits for a time, tokens, uploads, eviction; not for guests");
+  say("operate: pause, cancel by a filter, resume, requeue, use as CSV, connections, audit, cordon, limits for a time, tokens, uploads, eviction; not for guests");
 }
 
 /** The list goes on behind what the overview counts: it says so. */

@@ -1,5 +1,5 @@
-#ifndef NPUC_SERVER_OTLP_OTLP_TEST_UTIL_H_
-#define NPUC_SERVER_OTLP_OTLP_TEST_UTIL_H_
+#ifndef NPUC_SERVER_HTTP_CLIENT_FAKE_SERVER_H_
+#define NPUC_SERVER_HTTP_CLIENT_FAKE_SERVER_H_
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -16,17 +16,16 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "compiler_core/base/mutex.h"
-#include "server/otlp/http_post.h"
 
-namespace npuc::otlp {
+namespace npuc::http_client {
 
 // Listens on this machine, reads one request a connection, and answers with the given bytes, in
 // turn; the last answer is for all that come later.
-class FakeCollector {
+class FakeServer {
  public:
   static constexpr char kHangs[] = "(hangs)";  // an answer that never comes
 
-  explicit FakeCollector(std::vector<std::string> answers) : answers_(std::move(answers)) {
+  explicit FakeServer(std::vector<std::string> answers) : answers_(std::move(answers)) {
     listener_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_in address = {};
     address.sin_family = AF_INET;
@@ -39,7 +38,7 @@ class FakeCollector {
     if (pipe(stop_) != 0) port_ = 0;
     thread_ = std::thread([this] { Loop(); });
   }
-  ~FakeCollector() {
+  ~FakeServer() {
     close(stop_[1]);
     thread_.join();
     close(stop_[0]);
@@ -47,8 +46,8 @@ class FakeCollector {
     for (const int fd : hanging_) close(fd);
   }
 
-  Endpoint endpoint() const {
-    return {.host = "127.0.0.1", .port = absl::StrCat(port_), .path = "/v1/traces"};
+  std::string url(absl::string_view path = "/") const {
+    return absl::StrCat("http://127.0.0.1:", port_, path);
   }
   std::vector<std::string> requests() const {
     const MutexLock lock(mutex_);
@@ -81,7 +80,9 @@ class FakeCollector {
       const size_t head = request.find("\r\n\r\n");
       const size_t length = request.find("Content-Length: ");
       uint32_t bytes = 0;
-      if (head != std::string::npos && length != std::string::npos &&
+      if (head == std::string::npos) continue;
+      // Without a length it has no body.
+      if (length == std::string::npos ||
           absl::SimpleAtoi(request.substr(length + 16, request.find("\r\n", length) - length - 16),
                            &bytes)) {
         wanted = head + 4 + bytes;
@@ -114,6 +115,6 @@ class FakeCollector {
   std::thread thread_;
 };
 
-}  // namespace npuc::otlp
+}  // namespace npuc::http_client
 
-#endif  // NPUC_SERVER_OTLP_OTLP_TEST_UTIL_H_
+#endif  // NPUC_SERVER_HTTP_CLIENT_FAKE_SERVER_H_

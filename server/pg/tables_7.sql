@@ -1,0 +1,3 @@
+-- From version 6 to version 7: functions alone. Nodes claim by tenant (read_claimable, claim_jobs) and
+-- charge several tenants at once (charge_tenants). Older nodes go on with claim_next and
+-- charge_tenant, which do the same for one job and one tenant.
