@@ -12,6 +12,7 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -21,9 +22,11 @@
 #include "client/npuc_remote/job_input.h"
 #include "compiler_core/base/status.h"
 #include "npuc/v1/compile.grpc.pb.h"
+#include "server/api/convert.h"
 #include "server/jobs/transitions.h"
 #include "server/pg/node.h"
 #include "server/pg/pg_job_store.h"
+#include "tests/bench/watchers.h"
 
 namespace npuc::bench {
 namespace {
@@ -35,14 +38,15 @@ struct Settings {
   double seconds = 1.0;
   std::string watch_at;  // measures starts, not submits
   int jobs = 200;
+  int watchers = 0;
   std::string bare;  // PostgreSQL's URL
   std::string secret_file;
   std::string name;
   std::string port_file;
 };
 
-// A job as npucd makes it, put where npucd puts it, by the same batches; nothing is checked, kept
-// in memory, counted or logged.
+// A job as npucd makes it, put where npucd puts it, by the same batches, and answered by the same
+// message; nothing is checked, kept in memory, counted or logged.
 class BareService final : public v1::CompileService::CallbackService {
  public:
   explicit BareService(pg::PgJobStore* store) : store_(store) {}
@@ -58,24 +62,27 @@ class BareService final : public v1::CompileService::CallbackService {
                      .config_text = spec.config_text(),
                      .output_file = "model.h",
                      .cache_key = std::string(64, 'c')};
+    job.spec.config_name = spec.config_name();
     job.spec.inputs = {{.role = "MODEL_FILE",
                         .name = "model.pb",
                         .sha256 = spec.model().sha256(),
-                        .md5 = std::string(32, 'd')}};
+                        .md5 = std::string(32, 'd'),
+                        .size_bytes = static_cast<uint64_t>(spec.model().size_bytes())}};
     job.spec.timeout = absl::Minutes(10);
     job.spec.no_cache = true;
+    job.spec.core = "GRUS";
+    job.spec.framework = "tensorflow";
+    job.spec.submitter = "local";
     const absl::Time now = absl::Now();
     const uint64_t number = ++number_;
-    std::string id = jobs::MakeJobId(now, random_, number);
-    response->mutable_job()->set_job_id(id);
-    response->mutable_job()->mutable_queued();
-    store_->Apply(std::make_shared<const jobs::JobChange>(
-                      jobs::CreateJob(std::move(job), std::move(id), number, now)),
-                  [reactor](const absl::Status& status) {
-                    reactor->Finish(
-                        status.ok() ? grpc::Status::OK
-                                    : grpc::Status(grpc::StatusCode::INTERNAL, status.ToString()));
-                  });
+    const auto change = std::make_shared<const jobs::JobChange>(
+        jobs::CreateJob(std::move(job), jobs::MakeJobId(now, random_, number), number, now));
+    store_->Apply(change, [reactor, response, change](const absl::Status& status) {
+      api::ToProto(change->job, jobs::JobWait{.estimated_start = change->job.create_time},
+                   response->mutable_job());
+      reactor->Finish(status.ok() ? grpc::Status::OK
+                                  : grpc::Status(grpc::StatusCode::INTERNAL, status.ToString()));
+    });
     return reactor;
   }
 
@@ -210,6 +217,30 @@ absl::Status MeasureStarts(const Settings& settings) {
   return absl::OkStatus();
 }
 
+// Submits a job for each watcher, in turn at all nodes, and watches it at the next node, until the
+// standard input ends. Prints a line once all watch.
+absl::Status WatchQueuedJobs(const Settings& settings) {
+  ASSIGN_OR_RETURN(const v1::CompileJobSpec spec, ReadSpec(settings));
+  std::vector<std::unique_ptr<Stub>> stubs;
+  for (const std::string& node : settings.nodes) stubs.push_back(Connect(node));
+  Watchers watchers;
+  for (int i = 0; i < settings.watchers; ++i) {
+    const size_t n = static_cast<size_t>(i);
+    ASSIGN_OR_RETURN(const std::string id, Submit(*stubs[n % stubs.size()], spec));
+    watchers.Add(*stubs[(n + 1) % stubs.size()], id);
+  }
+  std::printf("submitted\n");
+  std::fflush(stdout);
+  char byte = 0;
+  while (read(STDIN_FILENO, &byte, 1) > 0) {
+  }
+  const int attached = watchers.attached();
+  RETURN_IF_ERROR(watchers.End());
+  if (attached == settings.watchers) return absl::OkStatus();
+  return absl::InternalError(
+      absl::StrCat(attached, " of ", settings.watchers, " watchers had an event"));
+}
+
 int Main(int argc, char** argv) {
   Settings settings;
   CLI::App app("the programs of bench_cluster.py", "bench_cluster");
@@ -220,6 +251,8 @@ int Main(int argc, char** argv) {
       ->check(CLI::Range(0.05, 60.0));
   app.add_option("--watch-at", settings.watch_at, "measure starts, seen from this node");
   app.add_option("--jobs", settings.jobs, "how many starts")->check(CLI::Range(1, 100000));
+  app.add_option("--watchers", settings.watchers, "watch so many queued jobs until input ends")
+      ->check(CLI::Range(1, 100000));
   app.add_option("--bare", settings.bare, "be the bare server on this PostgreSQL");
   app.add_option("--secret-file", settings.secret_file, "of the bare server: the password");
   app.add_option("--name", settings.name, "of the bare server");
@@ -228,6 +261,7 @@ int Main(int argc, char** argv) {
   // As npucd (server/main.cc).
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   const absl::Status status = !settings.bare.empty()       ? ServeBare(settings)
+                              : settings.watchers > 0      ? WatchQueuedJobs(settings)
                               : !settings.watch_at.empty() ? MeasureStarts(settings)
                                                            : MeasureSubmits(settings);
   if (!status.ok()) std::fprintf(stderr, "bench_cluster: %s\n", status.ToString().c_str());

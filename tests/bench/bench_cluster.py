@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 """Durable submits of 1, 2 and 4 npucds on one PostgreSQL, beside bare gRPC servers that make the
 same batches there and beside pgbench, in turn; and the time from a submit at one idle node to its
-start at another.
+start at another. With --idle: what PostgreSQL does for idle nodes and watchers of queued jobs.
 
     bench_cluster.py [--json FILE] [--nodes 1 2 4] [--rounds 7] [--seconds 2] [--smoke]
+    bench_cluster.py --idle [--nodes 8] [--watchers 1000] [--seconds 60] [--smoke]
 
 Exit 77: PostgreSQL is not installed.
 """
@@ -16,6 +17,7 @@ import re
 import statistics
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
 import harness  # noqa: E402
@@ -128,43 +130,92 @@ class Report:
                        f"(rounds {row['least']:.2f} to {row['most']:.2f})")
 
 
-def make_all(server, folder, count):
-    """So many nodes and so many bare servers, each kind on a database of its own."""
-    nodes = [Node(folder, f"node{i}", server, server.url("nodes")) for i in range(count)]
-    bare = [Bare(folder, f"bare{i}", server, server.url("bare")) for i in range(count)]
-    for one in nodes + bare:
-        one.start()
-    nodes[0].json("compile", CONFIG, "-o", os.path.join(folder, "out"))  # uploads the model
-    return nodes, bare
-
-
-def submits(server, folder, nodes, bare, options, report):
-    for node in nodes:
-        node.remote("admin", "pause")
-    for count in options.nodes:
-        ours, others, singles = [], [], []
+def submits(server, folder, options, report):
+    """Nodes and bare servers, each kind on a database of its own. No more run than are measured:
+    each node hears of all jobs of the others."""
+    with contextlib.ExitStack() as stack:
+        nodes, bare = [], []
         flags = ("--in-flight", options.in_flight, "--seconds", options.seconds)
-        for subjects in (nodes[:count], bare[:count]):
-            measure(subjects, "--in-flight", options.in_flight, "--seconds", options.seconds / 4)
-        for _ in range(options.rounds):
-            ours.append(measure(nodes[:count], *flags))
-            others.append(measure(bare[:count], *flags))
-            singles.append(pgbench(server, folder, options))
-        report.add(count, "npucd submit", ours)
-        report.add(count, "bare submit", others)
-        report.add(count, "pgbench, one job", singles)
-        report.ratio(count, "submit / bare submit", ours, others)
-        report.ratio(count, "submit / pgbench", ours, singles)
+        for count in sorted(options.nodes):
+            for i in range(len(nodes), count):
+                nodes.append(Node(folder, f"node{i}", server, server.url("nodes")))
+                bare.append(Bare(folder, f"bare{i}", server, server.url("bare")))
+                for one in (nodes[i], bare[i]):
+                    one.start()
+                    stack.callback(one.stop)
+                if i == 0:  # uploads the model
+                    nodes[0].json("compile", CONFIG, "-o", os.path.join(folder, "out"))
+                nodes[i].remote("admin", "pause")
+            ours, others, singles = [], [], []
+            for subjects in (nodes, bare):
+                measure(subjects, "--in-flight", options.in_flight, "--seconds",
+                        options.seconds / 4)
+            for _ in range(options.rounds):
+                ours.append(measure(nodes, *flags))
+                others.append(measure(bare, *flags))
+                singles.append(pgbench(server, folder, options))
+            report.add(count, "npucd submit", ours)
+            report.add(count, "bare submit", others)
+            report.add(count, "pgbench, one job", singles)
+            report.ratio(count, "submit / bare submit", ours, others)
+            report.ratio(count, "submit / pgbench", ours, singles)
 
 
-def starts(nodes, options, report):
+def starts(server, folder, options, report):
     """The first node takes jobs and starts none; the second starts them, seen from the first."""
-    nodes[0].remote("admin", "pause")
-    sample = measure(nodes[:1], "--watch-at", nodes[0].address, "--jobs", options.jobs)
-    report.add(2, "submit until the start elsewhere", [sample])
-    harness.figure(f"bench_cluster: from a submit to its start at another node, seen from the "
-                   f"first: p50 {sample['p50_ms']:.1f} ms, p99 {sample['p99_ms']:.1f} ms")
-    nodes[0].remote("admin", "resume")
+    with contextlib.ExitStack() as stack:
+        nodes = [Node(folder, f"start{i}", server, server.url("starts")) for i in range(2)]
+        for node in nodes:
+            node.start()
+            stack.callback(node.stop)
+        nodes[0].json("compile", CONFIG, "-o", os.path.join(folder, "out"))  # uploads the model
+        nodes[0].remote("admin", "cordon")
+        sample = measure(nodes[:1], "--watch-at", nodes[0].address, "--jobs", options.jobs)
+        report.add(2, "submit until the start elsewhere", [sample])
+        harness.figure(f"bench_cluster: from a submit to its start at another node, seen from the "
+                       f"first: p50 {sample['p50_ms']:.1f} ms, p99 {sample['p99_ms']:.1f} ms")
+
+
+# The goal of all processes of PostgreSQL together, as a share of a core. The short form finds a
+# statement that repeats without need; it has few nodes, and a start is a large part of it.
+IDLE_SHARE, SMOKE_IDLE_SHARE = 0.03, 0.2
+
+
+def idle(server, folder, options):
+    """Nodes that may start nothing, and watchers of queued jobs."""
+    url = server.new_database("idle")
+    cluster.migrate(server, url)
+    nodes = [Node(folder, f"idle{i}", server, url) for i in range(options.nodes[0])]
+    with contextlib.ExitStack() as stack:
+        for node in nodes:
+            node.start()
+            stack.callback(node.stop)
+        nodes[0].json("compile", CONFIG, "-o", os.path.join(folder, "out"))  # uploads the model
+        for node in nodes:
+            node.remote("admin", "pause")
+        watchers = subprocess.Popen(
+            [harness.program("bench_cluster"), "--config", CONFIG, "--nodes",
+             ",".join(node.address for node in nodes), "--watchers", str(options.watchers)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, universal_newlines=True)
+        harness.check(watchers.stdout.readline() == "submitted\n", "not all were submitted")
+        time.sleep(options.seconds / 4)
+        calls = "SELECT xact_commit FROM pg_stat_database WHERE datname = 'idle'"
+        before, commits = server.cpu_seconds(), int(server.sql(calls, "postgres"))
+        time.sleep(options.seconds)
+        used = server.cpu_seconds() - before
+        commits = int(server.sql(calls, "postgres")) - commits
+        waiting = server.sql("SELECT count(*) FROM npuc.job_queue WHERE tenant <> '0canary'",
+                             "idle")
+        watchers.stdin.close()
+        harness.check(watchers.wait(60) == 0, "watchers were broken off")
+    share = used / options.seconds
+    harness.check(int(waiting) == options.watchers, f"{waiting} of {options.watchers} jobs wait")
+    harness.figure(f"bench_cluster: {len(nodes)} idle nodes, {options.watchers} watchers of queued "
+                   f"jobs: PostgreSQL {share * 100:.2f} % of a core, "
+                   f"{commits / options.seconds:.0f} transactions/s")
+    limit = SMOKE_IDLE_SHARE if options.smoke else IDLE_SHARE
+    harness.check(share < limit, f"PostgreSQL takes {share * 100:.2f} % of a core for idle nodes; "
+                  f"at most {limit * 100:.0f} %")
 
 
 def main():
@@ -175,24 +226,29 @@ def main():
     parser.add_argument("--seconds", type=float, default=2.0, help="of one measurement")
     parser.add_argument("--in-flight", type=int, default=64)
     parser.add_argument("--jobs", type=int, default=300, help="starts to measure")
+    parser.add_argument("--idle", action="store_true", help="what PostgreSQL does for idle nodes")
+    parser.add_argument("--watchers", type=int, default=1000, help="of queued jobs, with --idle")
     parser.add_argument("--smoke", action="store_true", help="seconds in all: does it run?")
     options = parser.parse_args()
+    if options.idle:
+        if options.smoke:
+            options.nodes, options.watchers, options.seconds = [2], 20, 4
+        with harness.scratch() as folder, postgres.server() as server:
+            idle(server, folder, options)
+        return 0
     if options.smoke:
         options.nodes, options.rounds, options.seconds, options.jobs = [1, 2], 1, 0.5, 5
         # pgbench's time includes that of its connections: 64 can take the whole of a short run.
         options.in_flight = 8
     report = Report()
-    with harness.scratch() as folder, postgres.server() as server, contextlib.ExitStack() as stack:
-        for name in ("nodes", "bare"):
+    with harness.scratch() as folder, postgres.server() as server:
+        for name in ("starts", "nodes", "bare"):
             cluster.migrate(server, server.new_database(name))
         server.sql(
             "INSERT INTO npuc.lane (incarnation, epoch, commit_no) SELECT "
             f"{FIRST_LANE} + g, 1, 0 FROM generate_series(0, {options.in_flight}) g", "bare")
-        nodes, bare = make_all(server, folder, max(2, *options.nodes))
-        for one in nodes + bare:
-            stack.callback(one.stop)
-        starts(nodes, options, report)
-        submits(server, folder, nodes, bare, options, report)
+        starts(server, folder, options, report)
+        submits(server, folder, options, report)
     if options.json:
         with open(options.json, "w", encoding="utf-8") as f:
             json.dump(report.rows, f, indent=1)

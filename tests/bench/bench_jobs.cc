@@ -7,7 +7,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -30,6 +29,7 @@
 #include "compiler_core/pipeline/compile.h"
 #include "npuc/v1/compile.grpc.pb.h"
 #include "tests/bench/child.h"
+#include "tests/bench/watchers.h"
 
 namespace npuc::bench {
 namespace {
@@ -163,41 +163,6 @@ absl::Status MeasureOverhead(const Settings& settings, const std::string& folder
 
 // --- Idle watchers -------------------------------------------------------------------------------
 
-class Watcher : public grpc::ClientReadReactor<v1::WatchCompileJobResponse> {
- public:
-  Watcher(Stub& stub, const std::string& job_id, std::atomic<int>& attached,
-          std::atomic<int64_t>& heartbeats, std::atomic<int>& ended)
-      : attached_(attached), heartbeats_(heartbeats), ended_(ended) {
-    request_.set_job_id(job_id);
-    stub.async()->WatchCompileJob(&context_, &request_, this);
-    StartRead(&response_);
-    StartCall();
-  }
-  void OnReadDone(bool ok) override {
-    if (!ok) return;
-    if (++events_ == 1) ++attached_;
-    if (response_.event().has_heartbeat()) ++heartbeats_;
-    StartRead(&response_);
-  }
-  void OnDone(const grpc::Status& status) override {
-    error_ = status.error_message();
-    ++ended_;
-  }
-  // Of a watcher that has ended.
-  const std::string& error() const { return error_; }
-  void Cancel() { context_.TryCancel(); }
-
- private:
-  grpc::ClientContext context_;
-  v1::WatchCompileJobRequest request_;
-  v1::WatchCompileJobResponse response_;
-  int events_ = 0;
-  std::string error_;
-  std::atomic<int>& attached_;
-  std::atomic<int64_t>& heartbeats_;
-  std::atomic<int>& ended_;
-};
-
 // Of a process, in KiB.
 int64_t ResidentKib(int pid) {
   std::ifstream in(absl::StrCat("/proc/", pid, "/status"));
@@ -209,15 +174,6 @@ int64_t ResidentKib(int pid) {
     }
   }
   return -1;
-}
-
-absl::Status WaitUntil(const std::function<bool()>& condition, const char* what) {
-  const absl::Time deadline = absl::Now() + absl::Minutes(5);
-  while (!condition()) {
-    if (absl::Now() > deadline) return absl::DeadlineExceededError(what);
-    poll(nullptr, 0, 20);
-  }
-  return absl::OkStatus();
 }
 
 absl::Status MeasureWatchers(const Settings& settings, const std::string& folder) {
@@ -240,36 +196,23 @@ absl::Status MeasureWatchers(const Settings& settings, const std::string& folder
     ASSIGN_OR_RETURN(std::string job_id, Submit(*stubs[0], input, ++number));
     jobs.push_back(std::move(job_id));
   }
-  std::atomic<int> attached = 0, ended = 0;
-  std::atomic<int64_t> heartbeats = 0;
   const int64_t before_kib = ResidentKib(server.child.pid());
-  std::vector<std::unique_ptr<Watcher>> watchers;
+  Watchers watchers;
   for (int i = 0; i < settings.watchers; ++i) {
     const auto n = static_cast<size_t>(i);
-    watchers.push_back(std::make_unique<Watcher>(*stubs[n % kChannels], jobs[n % jobs.size()],
-                                                 attached, heartbeats, ended));
+    watchers.Add(*stubs[n % kChannels], jobs[n % jobs.size()]);
   }
-  absl::Status status = WaitUntil([&] { return attached + ended >= settings.watchers; },
-                                  "not every watcher had an event");
+  absl::Status status = watchers.AwaitFirstEvents();
   const double cpu_before = server.child.CpuSeconds();
   const absl::Time begin = absl::Now();
-  const int64_t beats_before = heartbeats;
+  const int64_t beats_before = watchers.heartbeats();
   poll(nullptr, 0, static_cast<int>(settings.idle_seconds * 1000));
   const double cpu = server.child.CpuSeconds() - cpu_before;
   const double took = absl::ToDoubleSeconds(absl::Now() - begin);
   const int64_t after_kib = ResidentKib(server.child.pid());
-  const int64_t beats = heartbeats - beats_before;
-  const int broken = ended;
-  for (const auto& watcher : watchers) watcher->Cancel();
-  status.Update(WaitUntil([&] { return ended == settings.watchers; }, "a stream did not end"));
+  const int64_t beats = watchers.heartbeats() - beats_before;
+  status.Update(watchers.End());
   RETURN_IF_ERROR(status);
-  if (broken > 0) {
-    std::string why;
-    for (const auto& watcher : watchers) {
-      if (why.empty() && watcher->error() != "CANCELLED") why = watcher->error();
-    }
-    return absl::InternalError(absl::StrCat(broken, " watchers were broken off: ", why));
-  }
   std::printf(
       "%d idle watchers of %d jobs: %.1f KiB each (npucd %.1f MiB before, %.1f MiB after); %.1f %% "
       "of a CPU, %.0f heartbeats/s\n",

@@ -88,6 +88,62 @@ def test_schema(server, folder):
     harness.check("password" in said and server.PASSWORD not in said, said)
 
 
+class OldNode:
+    """A node of a build without feature levels, as far as PostgreSQL knows it: it lives until it
+    is stopped."""
+
+    def __init__(self, server, database):
+        self._server, self._database = server, database
+        self._ends = threading.Event()
+        self._id = self._sql("SELECT npuc.join_node('old', 'old build', '', 1)")
+        self._thread = threading.Thread(target=self._beat)
+        self._thread.start()
+
+    def _sql(self, text):
+        return self._server.sql(f"SET search_path = npuc; {text}", self._database)
+
+    def _beat(self):
+        while not self._ends.wait(TTL_SECONDS / 5):
+            self._sql(f"SELECT beat_node({self._id})")
+
+    def stop(self):
+        self._ends.set()
+        self._thread.join()
+        self._sql(f"SELECT leave_node({self._id})")
+
+
+def test_feature_level(server, folder):
+    """The level rises after the last old node is gone; then older builds are refused."""
+    url = server.new_database("levels")
+    migrate(server, url)
+
+    def level():
+        return int(server.sql("SELECT feature_level FROM npuc.cluster", "levels"))
+
+    old = OldNode(server, "levels")
+    node = Node(folder, "levels", server, url, extra=("--feature-wait-hours", "0"))
+    try:
+        node.start()
+        harness.check('"feature_level":"1"' in node.log(), "the level beside an old node")
+        beat = "SELECT max(beat) FROM npuc.node WHERE name = 'levels'"
+        begin = int(server.sql(beat, "levels"))
+        harness.wait_for(lambda: int(server.sql(beat, "levels")) > begin + 2, "beats")
+        harness.check(level() == 1, f"level {level()} beside an old node")
+        old.stop()
+        harness.wait_for(lambda: "feature level has risen" in node.log(), "the level's rise")
+        harness.check(level() > 1, f"level {level()} without an old node")
+        node.stop()
+        server.sql("UPDATE npuc.cluster SET feature_level = 99", "levels")
+        said = refused(node)
+        harness.check("NODE_TOO_OLD: the cluster is at feature level 99" in said and
+                      "start a newer npucd" in said, said)
+    finally:
+        old.stop()
+        node.stop()
+    harness.figure("cluster: the feature level rose after the last old node was gone; an older "
+                   "npucd is refused")
+
+
 def check_no_secret(server, node):
     """The password is in no log, no command line and no environment of the node's processes."""
     secret = server.PASSWORD.encode()
@@ -168,6 +224,28 @@ def test_other_nodes(nodes, folder, config):
                    "at three; an equal one at another node is a cache hit")
 
 
+def test_usage(nodes):
+    """Each node tells what tenants used at all of them, before its restart and after."""
+    def jobs_of(node):
+        return sum(int(row["jobs"]) for row in node.json("usage"))
+
+    def await_all(jobs):
+        for node in nodes:
+            harness.wait_for(lambda n=node: jobs_of(n) == jobs,
+                             f"usage of {jobs} jobs at {node.name}", seconds=20)
+
+    sample = os.path.join(harness.SAMPLE, "config.yaml")
+    for node in nodes:
+        done = node.wait(node.json("submit", sample, "--no-cache")[-1]["job"])
+        harness.check(done["state"] == "SUCCEEDED", done)
+    ended = len(nodes[0].json("list"))
+    await_all(ended)
+    nodes[-1].stop()
+    nodes[-1].start()
+    await_all(ended)
+    harness.figure("cluster: what tenants used at three nodes, told by each")
+
+
 def test_operators_decisions(nodes):
     """A pause and a tenant's limits hold at all nodes, a cordon at its own."""
     one, other = nodes[0], nodes[1]
@@ -204,6 +282,34 @@ def test_operators_decisions(nodes):
     harness.wait_for(lambda: not pauses(), "resume at all nodes", seconds=20)
     other.remote("admin", "unlimit", "--tenant", "default")
     harness.figure("cluster: a pause and limits of a tenant at all nodes, a cordon at its own")
+
+
+def test_audit(nodes, config):
+    """What is done at one node is found at the others: admin actions at once, others soon."""
+    def found(node, *wanted):
+        return node.json("admin", "audit", "--limit", "1000", *wanted)
+
+    one, other, third = nodes
+    one.remote("admin", "pause", "--reason", "audited")
+    at_other = found(other, "--action", "admin.pause", "--at-node", one.name)[0]
+    harness.check(at_other["node"] == one.name and "audited" in at_other["detail"], at_other)
+    other.remote("admin", "resume")
+    job = third.json("compile", config, "--detach", "--no-cache")[-1]["job"]
+    harness.wait_for(lambda: found(one, "--about", job), f"the submit of {job} at another node",
+                     seconds=20)
+    entry = found(one, "--about", job)[0]
+    harness.check((entry["action"], entry["node"]) == ("submit", third.name), entry)
+    third.wait(job)
+    whole = found(one)
+    harness.check({e["node"] for e in whole} == {node.name for node in nodes}, "the nodes")
+    times = [e["time"] for e in whole]
+    harness.check(times == sorted(times, reverse=True), "the newest come first")
+    # A node that stops leaves none of them behind.
+    job = other.json("compile", config, "--detach", "--no-cache")[-1]["job"]
+    other.stop()
+    harness.check(found(one, "--about", job), "the audit of a node that stopped")
+    other.start()
+    harness.figure(f"cluster: {len(whole)} entries of the audit of three nodes, told by each")
 
 
 def catch_anywhere(nodes, config):
@@ -342,6 +448,7 @@ def main(arguments):
         nodes = []
         try:
             test_schema(server, folder)
+            test_feature_level(server, folder)
             test_one_node(server, folder, config)
             url = server.new_database("three")
             migrate(server, url)
@@ -349,7 +456,9 @@ def main(arguments):
             start_all(nodes)
             test_other_nodes(nodes, folder, config)
             test_cancel_elsewhere(nodes, config)
+            test_usage(nodes)
             test_operators_decisions(nodes)
+            test_audit(nodes, config)
             test_killed_node(nodes, folder, config)
             test_left_node(nodes, config)
             sample = os.path.join(harness.SAMPLE, "config.yaml")

@@ -25,12 +25,11 @@ from coded_weights import array
 from dead_channels import outputs_of, random_inputs, report_of, type_of
 
 SEED = 27
-# name: (inputs, most of one core's cycles). A layer takes COMMAND_CYCLES and a third of its work at
-# best, since each core fetches its command; of these small nets this alone is 0.40 to 0.46.
-NETS = {"vww_96_int8": (20, 0.50), "resnet8_int8": (20, 0.46), "kws_ref_model_int8": (100, 0.58),
-        "ad01_int8": (100, 0.44)}
+# name: (inputs, most of one core's cycles). The goal is 0.4 (tests/bench/RESULTS.md). Each core
+# reads a layer's weights or its map anew, which is most of what kws moves.
+NETS = {"vww_96_int8": (20, 0.4), "resnet8_int8": (20, 0.4), "kws_ref_model_int8": (100, 0.48),
+        "ad01_int8": (100, 0.37)}
 MOBILENET_SHARE = 0.4
-COMMAND_CYCLES = 64
 CORE_SHIFT, BARRIER = 10, 1 << 13
 VARIANTS = {"one": ("X2_1204", ""), "three": ("X2_1204MP3", ""),
             "one_of_three": ("X2_1204MP3", "CORES: 1\n"), "two": ("X2_1204MP3", "CORES: 2\n"),
@@ -181,14 +180,11 @@ def compare(name, config, folder, items, most):
     check_streams(name, folders["three"], inputs, outputs["one"])
     check_streams(name, folders["plain"], inputs, outputs["one"])
     share = cycles["three"] / cycles["one"]
-    commands = reports["one"]["per_frame"]["commands"] * COMMAND_CYCLES
-    bound = (commands + (cycles["one"] - commands) / 3) / cycles["one"]
     ram = {key: sum(r["sizes_bytes"][k] for k in ("data_content", "input", "output"))
            for key, r in reports.items()}
     busy = ", ".join(f"{100 * core['utilisation']:.0f} %" for core in frame["cores"])
     harness.figure(f"{name}, three cores: {cycles['three']} cycles of {cycles['one']} "
-                   f"({share:.3f}; {bound:.3f} if every layer were cut in three without loss), "
-                   f"two {cycles['two'] / cycles['one']:.3f}, OPTIMIZE size "
+                   f"({share:.3f}), two {cycles['two'] / cycles['one']:.3f}, OPTIMIZE size "
                    f"{cycles['size'] / cycles['one']:.3f}; busy {busy}; RAM {ram['three']}, one "
                    f"core {ram['one']}; outputs of {items} inputs equal in {len(folders)} builds")
     harness.check(share <= most, f"{name}: {share:.3f} of one core's cycles, at most {most}")

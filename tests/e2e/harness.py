@@ -158,15 +158,18 @@ def scratch():
 
 def fill_disk(path, leave_bytes):
     """A file that leaves so many bytes of its disk, on which others write meanwhile."""
+    piece = 64 << 20  # a large one would come too late for what others write
+    size = 0
     with open(path, "wb") as f:
-        for _ in range(100):
+        for _ in range(10000):
             info = os.statvfs(os.path.dirname(path))
             free_bytes = info.f_bavail * info.f_frsize
             if free_bytes <= leave_bytes:
                 return
             with contextlib.suppress(OSError):
-                os.posix_fallocate(f.fileno(), 0, free_bytes - leave_bytes)
-                return
+                some = min(piece, free_bytes - leave_bytes)
+                os.posix_fallocate(f.fileno(), size, some)
+                size += some
     raise Failure(f"{path} cannot be made; {free_bytes} bytes are free")
 
 

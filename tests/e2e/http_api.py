@@ -228,6 +228,9 @@ def test_operator(web):
     evicted = web.json("POST", "/v1/admin/content:evict", {"blobSha256": model["sha256"]})
     harness.check(evicted["evicted"] == ["default/" + model["sha256"]], evicted)
     web.json("POST", "/v1/admin/content:evict", {}, expect=400)
+    done = web.json("GET", "/v1/admin/audit?pageSize=1&action=admin.evict&result=OK")["entries"]
+    harness.check([one["object"] for one in done] == ["blob */" + model["sha256"]], f"{done}")
+    web.json("GET", "/v1/admin/audit?pageToken=x", expect=400)
     used = web.json("GET", "/v1/usage?tenant=default")["usage"]
     harness.check(int(used[-1]["jobs"]) >= 1, f"{used}")
 

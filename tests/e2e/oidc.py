@@ -20,22 +20,6 @@ import sign_in
 import tenants
 
 CLIENT, SECRET = "npuc-farm", "a secret of the farm's"
-EXTENSIONS = "[provider]\nsubjectAltName = DNS:localhost\n"
-
-
-def provider_certificate(folder, authority):
-    """Signs a certificate of localhost; its path without the ending."""
-    path = os.path.join(folder, "provider")
-    extensions = path + ".extensions"
-    with open(extensions, "w", encoding="utf-8") as f:
-        f.write(EXTENSIONS)
-    tenants.openssl(folder, "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
-                    "-nodes", "-subj", "/CN=provider", "-keyout", path + ".key", "-out",
-                    path + ".csr")
-    tenants.openssl(folder, "x509", "-req", "-in", path + ".csr", "-CA", authority + ".pem",
-                    "-CAkey", authority + ".key", "-CAcreateserial", "-days", "30", "-extfile",
-                    extensions, "-extensions", "provider", "-out", path + ".pem")
-    return path
 
 
 @contextlib.contextmanager
@@ -154,7 +138,8 @@ def main(_):
         with open(secret, "w", encoding="utf-8") as f:
             f.write(SECRET + "\n")
         os.chmod(secret, 0o600)
-        with provider(provider_certificate(folder, authority)) as (process, port):
+        certificate = tenants.make_certificate(folder, authority, "provider", "localhost")
+        with provider(certificate) as (process, port):
             options += ["--oidc-issuer", f"https://localhost:{port}", "--oidc-client-id", CLIENT,
                         "--oidc-client-secret-file", secret, "--oidc-name", "Farm login",
                         "--oidc-ca-file", authority + ".pem"]

@@ -30,7 +30,8 @@ def programs():
 class Postgres:
     """One server. It does not run as root, so that a test that does becomes nobody for it."""
 
-    USER = "npucd"
+    USER = "npucd"  # an ordinary role, which owns its databases
+    SUPERUSER = "root"
     PASSWORD = "fourteen-words"
     STANDBY = "standby"  # as synchronous_standby_names knows it
 
@@ -40,6 +41,7 @@ class Postgres:
         # A socket's path may have 107 bytes.
         self.folder = tempfile.mkdtemp(prefix="npuc-pg-", dir="/tmp")
         self.process = None
+        self._is_new = False
         self._settings = ()
         self.has_own_disk = disk_mib is not None and self._mount(disk_mib)
         if os.geteuid() == 0:
@@ -74,14 +76,15 @@ class Postgres:
     def make(self):
         """A new database cluster."""
         os.chmod(self.secret_file, 0o644)
-        self._run("initdb", "-D", self._data(), "-A", "scram-sha-256", "-U", self.USER,
+        self._run("initdb", "-D", self._data(), "-A", "scram-sha-256", "-U", self.SUPERUSER,
                   "--pwfile", self.secret_file, "--no-sync", "--encoding=UTF8", "--locale=C")
         os.chmod(self.secret_file, 0o600)
+        self._is_new = True
 
     def follow(self, primary):
         """A copy of that server, and its standby from the start on."""
         shutil.rmtree(self._data(), ignore_errors=True)
-        link = (f"host={primary.folder} user={self.USER} password={self.PASSWORD} "
+        link = (f"host={primary.folder} user={self.SUPERUSER} password={self.PASSWORD} "
                 f"application_name={self.STANDBY}")
         self._run("pg_basebackup", "-D", self._data(), "-d", link, "-c", "fast", "--no-sync", "-R")
 
@@ -120,6 +123,9 @@ class Postgres:
             harness.wait_for(answers, "answer of PostgreSQL", interval=0.1)
         except harness.Failure as failure:
             raise harness.Failure(f"{failure}; the end of its log:\n{self._log_end()}") from failure
+        if self._is_new:
+            self.sql(f"CREATE ROLE {self.USER} LOGIN PASSWORD '{self.PASSWORD}'", "postgres")
+            self._is_new = False
 
     def _log_end(self):
         with open(os.path.join(self.folder, "log"), encoding="utf-8", errors="replace") as log:
@@ -137,6 +143,17 @@ class Postgres:
                 if os.readlink(f"/proc/{pid}/cwd") == self._data():
                     found.append(int(pid))
         return found
+
+    def cpu_seconds(self):
+        """Processor time of its processes, those that have ended included."""
+        ticks = 0
+        for pid in self._processes():
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", encoding="utf-8") as f:
+                fields = f.read().rsplit(")", 1)[1].split()
+                ticks += int(fields[11]) + int(fields[12])
+                if pid == self.process.pid:
+                    ticks += int(fields[13]) + int(fields[14])
+        return ticks / os.sysconf("SC_CLK_TCK")
 
     def kill_all(self):
         """As a crash of its machine: no process of it is left."""
@@ -157,16 +174,18 @@ class Postgres:
     def socket(self):
         return os.path.join(self.folder, ".s.PGSQL.5432")
 
-    def url(self, database, port=None, standby=None):
+    def url(self, database, port=None, standby=None, user=USER):
         """By its socket, or by a port of this machine that leads there; with a standby, by the one
         of both that takes writes."""
         if port is not None:
-            return f"postgres://{self.USER}@127.0.0.1:{port}/{database}"
+            return f"postgres://{user}@127.0.0.1:{port}/{database}"
         folders = self.folder if standby is None else f"{self.folder},{standby.folder}"
-        return f"postgres://{self.USER}@/{database}?host={folders}"
+        return f"postgres://{user}@/{database}?host={folders}"
 
     def sql(self, statement, database, check=True):
-        done = subprocess.run(["psql", "-qAtX", "-c", statement, self.url(database)],
+        """As the superuser."""
+        url = self.url(database, user=self.SUPERUSER)
+        done = subprocess.run(["psql", "-qAtX", "-c", statement, url],
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False,
                               universal_newlines=True,
                               env={**os.environ, "PGPASSWORD": self.PASSWORD})
@@ -174,7 +193,7 @@ class Postgres:
         return done.stdout.strip()
 
     def new_database(self, name):
-        self.sql(f"CREATE DATABASE {name}", database="postgres")
+        self.sql(f"CREATE DATABASE {name} OWNER {self.USER}", database="postgres")
         return self.url(name)
 
     def end(self):

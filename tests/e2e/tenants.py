@@ -10,6 +10,8 @@ import service
 
 EXT = """[server]
 subjectAltName = IP:127.0.0.1
+[localhost]
+subjectAltName = DNS:localhost
 [client]
 subjectAltName = URI:spiffe://farm/audio
 """

@@ -2,11 +2,13 @@
 the client's trace by gRPC and HTTP, a lost run, a cluster; collectors that are away, slow, busy, or
 answer nonsense, which costs spans and no job."""
 
+import collections
 import http.server
 import json
 import os
 import re
 import signal
+import ssl
 import threading
 import time
 import urllib.request
@@ -16,6 +18,7 @@ import harness
 import http_api
 import postgres
 import service
+import tenants
 
 CLIENT_TRACE = "0af7651916cd43dd8448eb211c80319c"
 CLIENT_SPAN = "b7ad6b7169203331"
@@ -27,9 +30,10 @@ OUTLIVES = {"job", "UploadBlob", "DownloadArtifact"}
 
 
 class Collector:
-    """Takes POST /v1/traces and checks what it gets. `answer(handler)` may answer otherwise."""
+    """Takes POST /v1/traces and checks what it gets. `answer(handler)` may answer otherwise.
+    certificate: path without .pem and .key, for TLS."""
 
-    def __init__(self, port=0):
+    def __init__(self, port=0, certificate=None):
         outer = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -47,8 +51,15 @@ class Collector:
         http.server.ThreadingHTTPServer.allow_reuse_address = True
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
         self._server.daemon_threads = True
+        self._server.handle_error = lambda *_: None  # daemons that go away, or trust nobody
         self.port = self._server.server_address[1]
-        self.url = f"http://127.0.0.1:{self.port}"
+        if certificate is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate + ".pem", certificate + ".key")
+            self._server.socket = context.wrap_socket(
+                self._server.socket, server_side=True, do_handshake_on_connect=False)
+        scheme = "http" if certificate is None else "https"
+        self.url = f"{scheme}://127.0.0.1:{self.port}"
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def take(self, handler, body):
@@ -79,11 +90,17 @@ class Collector:
             harness.check(not self.wrong, f"not OTLP: {self.wrong[:1]}")
             return [span for span in self.spans if span["trace"] == trace]
 
-    def await_spans(self, trace, *names):
-        """The spans of a trace, once they have all these names."""
+    def await_spans(self, trace, *names, root=None):
+        """The spans of a trace, once each of these names came as often as it stands here, and each
+        span's parent but `root`: a daemon may send any span a second before the next."""
+        wanted = collections.Counter(names)
+
         def come():
             spans = self.of(trace)
-            return spans if set(names) <= {span["name"] for span in spans} else None
+            known = {span["id"] for span in spans} | {root, None}
+            missing = wanted - collections.Counter(span["name"] for span in spans)
+            closed = all(span["parent"] in known for span in spans)
+            return spans if closed and not missing else None
         return harness.wait_for(come, f"spans {names} of {trace}", seconds=30, interval=0.02)
 
     def close(self):
@@ -204,7 +221,8 @@ def check_client_trace(server, collector, folder):
     job = remote(server, "compile", SAMPLE, "-o", os.path.join(folder, "out"), "--no-cache",
                  traceparent=TRACEPARENT)[-1]
     harness.check(job["state"] == "SUCCEEDED" and job["trace_id"] == CLIENT_TRACE, job)
-    spans = collector.await_spans(CLIENT_TRACE, "job", "run", "DownloadArtifact", "UploadBlob")
+    spans = collector.await_spans(CLIENT_TRACE, "job", "run", "UploadBlob",
+                                  *["DownloadArtifact"] * len(job["artifacts"]), root=CLIENT_SPAN)
     tree = check_tree(spans, CLIENT_SPAN)
     for wanted in ("> submit", "> UploadBlob", "> DownloadArtifact", "submit > job", "job > queue",
                    "job > run", "run > inputs", "run > worker", "run > store"):
@@ -264,7 +282,7 @@ def check_http(server, collector, folder, job):
 
     trace = "2" * 32
     harness.check(create("by-http", f"00-{trace}-{CLIENT_SPAN}-01") == trace, "by HTTP")
-    check_tree(collector.await_spans(trace, "job"), CLIENT_SPAN)
+    check_tree(collector.await_spans(trace, "job", root=CLIENT_SPAN), CLIENT_SPAN)
     for i, wrong in enumerate((f"00-{'0' * 32}-{CLIENT_SPAN}-01", f"ff-{trace}-{CLIENT_SPAN}-01",
                                f"00-{trace}-{CLIENT_SPAN}", f"00-{trace.replace('2', 'A')}-"
                                f"{CLIENT_SPAN}-01")):
@@ -370,9 +388,10 @@ def check_flags(folder):
         f.write("Content-Length: 3\n")
     os.chmod(headers, 0o600)
     npucd = harness.program("npucd")
-    for flags, wanted in (((f"--otlp-endpoint=https://a",), "TLS"),
+    for flags, wanted in ((("--otlp-endpoint=ftp://a",), "https://HOST:4318"),
                           (("--otlp-endpoint=http://a", "--otlp-sampling-ratio=2"), "0 to 1"),
                           ((f"--otlp-headers-file={headers}",), "needs --otlp-endpoint"),
+                          ((f"--otlp-ca-file={headers}",), "needs --otlp-endpoint"),
                           (("--otlp-endpoint=http://a", f"--otlp-headers-file={headers}"),
                            "content-length")):
         said = harness.run(npucd, "--check-config", "--insecure", "--data-dir", data, *flags,
@@ -406,6 +425,26 @@ def check_daemon(folder):
     return spans, stages
 
 
+def check_tls(folder):
+    """Spans go to a collector whose certificate an authority has signed that the daemon was given,
+    and to no other."""
+    authority = tenants.make_authority(folder, "authority")
+    certificate = tenants.make_certificate(folder, authority, "collector", "server")
+    collector = Collector(certificate=certificate)
+    for name, trusted in (("stranger", ()), ("trusted", ("--otlp-ca-file", authority + ".pem"))):
+        inside = os.path.join(folder, name)
+        os.mkdir(inside)
+        flags = (*service.NO_SPARES, "--otlp-endpoint", collector.url, *trusted)
+        with service.daemon(inside, flags) as server:
+            job = jobs_succeed(server, 1)
+            if trusted:
+                collector.await_spans(job["trace_id"], "submit", "job", "run")
+            else:
+                harness.wait_for(lambda: "spans cannot be sent" in server.log(), "a complaint")
+                harness.check(collector.requests == 0, "a stranger got spans")
+    collector.close()
+
+
 def check_none(folder):
     """Without the flags: the client's trace is kept for the log, and no other is made."""
     with service.daemon(folder, service.NO_SPARES) as server:
@@ -430,7 +469,8 @@ def check_cluster(folder):
             front.json("admin", "pause")
             job = remote(front, "submit", SAMPLE, "--no-cache", traceparent=TRACEPARENT)[-1]["job"]
             harness.check(back.wait(job)["trace_id"] == CLIENT_TRACE, back.job(job))
-            spans = collector.await_spans(CLIENT_TRACE, "submit", "job", "run", "worker", "store")
+            spans = collector.await_spans(CLIENT_TRACE, "submit", "job", "run", "worker", "store",
+                                          root=CLIENT_SPAN)
             check_tree(spans, CLIENT_SPAN)
             where = {span["name"]: span["node"] for span in spans}
             found = (where["submit"], where["run"], where["job"])
@@ -444,9 +484,10 @@ def check_cluster(folder):
 def main(_arguments):
     with harness.scratch() as folder:
         check_flags(folder)
-        for part in ("daemon", "none", "cluster"):
+        for part in ("daemon", "none", "cluster", "tls"):
             os.mkdir(os.path.join(folder, part))
         check_none(os.path.join(folder, "none"))
+        check_tls(os.path.join(folder, "tls"))
         spans, stages = check_daemon(os.path.join(folder, "daemon"))
         check_cluster(os.path.join(folder, "cluster"))
     harness.figure(f"traces: {spans} spans of a compile with {stages} stages, in the trace of the "

@@ -27,6 +27,7 @@ TTL_SECONDS = 2
 NODES = ("a", "b", "c")
 NO_NODE = -1  # of a fault that is PostgreSQL's
 DISK_MIB = 2048  # for PostgreSQL, of memory
+DISK_MIB_PER_MINUTE = 30  # jobs stay for days
 DATABASE = "chaos"
 
 
@@ -296,7 +297,8 @@ def main():
     with contextlib.ExitStack() as stack:
         folder = options.keep or stack.enter_context(harness.scratch())
         os.makedirs(folder, exist_ok=True)
-        server = stack.enter_context(postgres.server(DISK_MIB))
+        server = stack.enter_context(postgres.server(
+            DISK_MIB + int(DISK_MIB_PER_MINUTE * options.minutes)))
         if not server.has_own_disk:
             options.only = [kind for kind in options.only if kind != "disk_full"]
             print("  no tmpfs can be mounted here: without a full disk")

@@ -249,6 +249,56 @@ class Embedding(nn.Module):
         return torch.cumsum(torch.sort(x, dim=1)[0], 1)
 
 
+class Masks(nn.Module):
+    """Booleans that are computed and known: moved, filled, summed, asked for their type."""
+
+    def forward(self, x: Tensor) -> List[Tensor]:
+        above = x > 0.25
+        below = torch.tril(torch.ones(4, 4, dtype=torch.bool))
+        written = x * 1
+        written[above] = 0.0
+        rows = x * 1
+        rows[:, (x > 0.5).any(-1)[0]] = 2.0
+        if torch.is_floating_point(above):
+            chosen = x + above
+        else:
+            chosen = x.masked_fill(above, 1.0)
+        part = torch.cat([above[:, :2], (x < 0)[:, 2:]], 1).transpose(1, 2)
+        fills = x.masked_fill(below, -float("inf")).masked_fill(~below.t(), 0.5)
+        return [written, rows, chosen, (above + (x > 0.5)).to(x.dtype),
+                x.masked_fill(~below, 0.5), torch.where(~part, x, x * 2), torch.softmax(fills, -1)]
+
+
+class Numbers(nn.Module):
+    """Integers of many elements, stated types, a bound that is a tensor."""
+
+    def forward(self, x: Tensor) -> List[Tensor]:
+        position = torch.arange(128, dtype=torch.float32)
+        sine = 100 ** (2 * torch.div(position, 2, rounding_mode="floor") / 128)
+        return [x + sine, x + torch.arange(128) / 64, x + torch.full([128], 2.75, dtype=torch.long),
+                torch.clamp_max(x, torch.arange(128) / 64 - 1),
+                x + torch.tensor([2.75], dtype=torch.long)]
+
+
+class Memory(nn.Module):
+    """In-place operators on views of parts and on conversions."""
+
+    def forward(self, x: Tensor) -> List[Tensor]:
+        wide = x.to(torch.float64)
+        wide.mul_(2)
+        y = x * 1
+        column = y[:, :, 1:3]
+        seen = column.unsqueeze(3)
+        y.mul_(2)
+        column.squeeze(0).add_(1)
+        return [x + wide, seen * 1, y]
+
+
+class MaskIndex(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x[x > 0]
+
+
 def cases():
     return [
         Case("control_flow", ControlFlow, [(1, 8)], items=4),
@@ -267,11 +317,15 @@ def cases():
         Case("lists_and_strings", ListsAndStrings, [(1, 4)]),
         Case("weight_normed", WeightNormed, [(1, 4, 8)], variants=("traced",)),
         Case("fast_attention", FastAttention, [(1, 5, 8)]),
+        Case("masks", Masks, [(1, 4, 4)], variants=("scripted",)),
+        Case("numbers", Numbers, [(1, 128)], variants=("scripted",)),
+        Case("memory", Memory, [(1, 3, 4)], variants=("scripted",)),
         Case("refused_data_condition", DataCondition, [(1, 4)], "refused", "condition|x.sum",
              variants=("scripted",)),
         Case("refused_data_loop", DataLoop, [(1, 4)], "refused", "item|input",
              variants=("scripted",)),
         Case("refused_list_input", ListInput, [(1, 4), (1, 4)], "refused", "list|List|split",
              variants=("scripted",)),
+        Case("refused_mask_index", MaskIndex, [(1, 4)], "refused", "indexing by a mask"),
         Case("refused_operator", Embedding, [(1, 4)], "refused", "sort|cumsum"),
     ]
