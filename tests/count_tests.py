@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Adds up ctest's JUnit files: names what failed or was skipped, ends with one line of totals.
+"""Adds up ctest's JUnit files: names what failed, with the end of its output, or was skipped, and
+ends with one line of totals.
 
     count_tests.py FILE...      exit 1 where a test failed, or where there was none
 """
@@ -7,6 +8,16 @@
 import os
 import sys
 import xml.etree.ElementTree as ElementTree
+
+LINES = 15  # of each failed test's output
+WIDTH = 300
+MOST_SHOWN = 5  # failed tests with their output
+
+
+def end_of_output(case):
+    """The last lines that a test wrote, as CI shows the end of a long log alone."""
+    lines = (case.findtext("system-out") or "").rstrip().splitlines()
+    return [f"   | {line[:WIDTH]}" for line in lines[-LINES:]]
 
 
 def main():
@@ -20,6 +31,9 @@ def main():
             if case.find("failure") is not None or case.get("status") == "fail":
                 failed += 1
                 print(f"failed: {name}")
+                if failed <= MOST_SHOWN:
+                    for line in end_of_output(case):
+                        print(line)
             elif case.find("skipped") is not None or case.get("status") != "run":
                 skipped += 1
                 print(f"skipped: {name}")

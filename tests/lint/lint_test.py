@@ -2,6 +2,7 @@
 """Each lint rule must catch a bad snippet, and must leave a good one alone."""
 
 import os
+import subprocess
 import sys
 import tempfile
 import textwrap
@@ -37,6 +38,22 @@ def style_rules(files):
     files = {"cmake/npuc.cmake": "", **files}
     with tree_of(files) as root:
         return [p.rule for p in check_style.check(root) if p.path != "cmake"]
+
+
+class CountTest(unittest.TestCase):
+    def test_a_failed_test_shows_the_end_of_its_output(self):
+        case = ('<testsuite><testcase name="bad" status="fail"><failure message=""/><system-out>{}'
+                '</system-out></testcase><testcase name="good" status="run"/></testsuite>')
+        output = "\n".join(["begin", *["line"] * 50, "1 &lt; 2 is false"])
+        program = os.path.join(os.path.dirname(__file__), "..", "count_tests.py")
+        with tree_of({"e2e.junit.xml": case.format(output)}) as root:
+            done = subprocess.run([sys.executable, program, os.path.join(root, "e2e.junit.xml")],
+                                  stdout=subprocess.PIPE, universal_newlines=True, check=False)
+        self.assertEqual(done.returncode, 1)
+        lines = done.stdout.splitlines()
+        self.assertEqual(lines[0], "failed: bad (e2e)")
+        self.assertEqual(lines[-2:], ["   | 1 < 2 is false", "1 passed, 1 failed, 0 skipped"])
+        self.assertNotIn("   | begin", lines)
 
 
 class NamesTest(unittest.TestCase):
