@@ -11,6 +11,7 @@ import { check, Npucd, until } from "./npuc.mjs";
 const SHOTS = process.env.NPUC_SHOTS;
 const SAMPLE = process.env.NPUC_SAMPLE;
 const BIG = process.env.NPUC_BIG;  // a config whose compile takes a while
+const SLOW = process.env.NPUC_SLOW;  // one whose compile takes long between two lines of its log
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const SIZES = { wide: { width: 1440, height: 900 }, phone: { width: 390, height: 844 }, huge: { width: 2560, height: 1440 } };
 /** Pages that make use of a very wide screen. */
@@ -33,24 +34,33 @@ function listen(page) {
 }
 
 async function drop(page, files) {
-  const content = files.map((path) => [basename(path), [...readFileSync(path)]]);
+  const content = files.map((path) => [basename(path), readFileSync(path).toString("base64")]);
   await page.evaluate((list) => {
     const transfer = new DataTransfer();
-    for (const [name, bytes] of list) transfer.items.add(new File([new Uint8Array(bytes)], name));
+    for (const [name, text] of list) transfer.items.add(new File([Uint8Array.from(atob(text), (one) => one.charCodeAt(0))], name));
     const at = document.querySelector(".drop");
     at.dispatchEvent(new DragEvent("dragover", { dataTransfer: transfer, bubbles: true, cancelable: true }));
     at.dispatchEvent(new DragEvent("drop", { dataTransfer: transfer, bubbles: true, cancelable: true }));
   }, content);
 }
 
-async function submit(page, files, noCache = false) {
+/** The files lie on the page, and its button would submit them. */
+async function offer(page, files, noCache = false) {
   await page.goto(url("#/submit"));
   await page.locator(".drop").waitFor();
   await drop(page, files);
   if (noCache) await page.getByLabel("compile even if").check();
+}
+
+async function send(page) {
   await page.getByRole("button", { name: "Submit" }).click();
   await page.waitForURL(/#\/job\//);
   return page.url().split("/").at(-1);
+}
+
+async function submit(page, files, noCache = false) {
+  await offer(page, files, noCache);
+  return send(page);
 }
 
 const stateIs = (page, state) => page.locator(`.head .badge.${state}`).waitFor({ timeout: 60_000 });
@@ -281,22 +291,21 @@ const shownLines = async (page) => (await page.locator(".log .line:not(.note) .t
 /** A compile stopped in its middle: its first lines are on the page, before and after a reload. */
 async function reloadMidStream(page) {
   for (let attempt = 0; attempt < TRIES; attempt++) {
+    await offer(page, [SLOW, SLOW.replace(/yaml$/, "npy"), BIG.replace(/yaml$/, "pb")], true);
     let late = false;
     const caught = server.catchJob(() => late);
-    const id = await submit(page, [BIG, BIG.replace(/yaml$/, "pb")], true).finally(() => setTimeout(() => { late = true; }, 2000));
-    const stopped = await caught;
-    const send = (signal) => stopped.forEach((pid) => { try { process.kill(pid, signal); } catch { /* it has ended */ } });
-    const go = () => send("SIGCONT");
+    const id = await send(page).finally(() => setTimeout(() => { late = true; }, 2000));
+    const isCaught = await caught;
     let live = [];
     // It is caught before its first line, and goes on in small steps until there is one.
-    for (let step = 0; stopped.length && live.length === 0 && step < STEPS; step++) {
-      go();
+    for (let step = 0; isCaught && live.length === 0 && step < STEPS; step++) {
+      server.continueJobs();
       await sleep(1);
-      send("SIGSTOP");
+      await server.stopJobs();
       await page.waitForTimeout(300);
       live = await shownLines(page);
     }
-    if (live.length === 0 || server.json("status", id).at(-1).state !== "RUNNING") { go(); await stateIs(page, "succeeded"); continue; }
+    if (live.length === 0 || server.json("status", id).at(-1).state !== "RUNNING") { server.continueJobs(); await stateIs(page, "succeeded"); continue; }
     // What the compile wrote before it stopped is on its way still.
     for (let before = 0; before !== live.length;) {
       before = live.length;
@@ -305,7 +314,7 @@ async function reloadMidStream(page) {
     }
     await page.reload();
     await until("the same lines after a reload", async () => JSON.stringify(await shownLines(page)) === JSON.stringify(live));
-    go();
+    server.continueJobs();
     await stateIs(page, "succeeded");
     await checkLog(page, id, `reload in the middle, after ${live.length} lines`);
     if ((await shownLines(page)).length > live.length) return;

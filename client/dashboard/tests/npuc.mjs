@@ -32,6 +32,15 @@ export async function openTab(context, web, hash) {
 export const asked = (page) => page.getByRole("heading", { name: "Sign in" }).waitFor();
 export const isThere = (page, who) => page.locator(".who").getByText(who).waitFor();
 
+/** The processes that a process and its threads have made. */
+function children(pid) {
+  const read = (path, otherwise, reader) => { try { return reader(path); } catch { return otherwise; /* it has ended */ } };
+  return read(`/proc/${pid}/task`, [], readdirSync)
+    .flatMap((thread) => read(`/proc/${pid}/task/${thread}/children`, "", (path) => readFileSync(path, "utf8")).split(" "))
+    .filter(Boolean).map(Number);
+}
+const below = (pid) => children(pid).flatMap((child) => [child, ...below(child)]);
+
 export class Npucd {
   folder = mkdtempSync(join(tmpdir(), "npuc-web-"));
   grpc = "127.0.0.1:0";
@@ -73,34 +82,34 @@ export class Npucd {
     return path;
   }
 
-  /** Processes below npucd: the warm parent of the workers, and those of running jobs. */
-  processes() {
-    const parents = new Map();
-    for (const entry of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
-      try {
-        const stat = readFileSync(`/proc/${entry}/stat`, "utf8");
-        parents.set(Number(entry), Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]));
-      } catch { /* it has ended meanwhile */ }
-    }
-    const warm = [...parents.keys()].filter((pid) => parents.get(pid) === this.process.pid);
-    const isOfJob = (pid) => warm.includes(parents.get(pid)) || (parents.has(parents.get(pid)) && isOfJob(parents.get(pid)));
-    return { warm, ofJobs: [...parents.keys()].filter(isOfJob) };
-  }
-  /** While the warm parent is stopped no compile begins. */
+  /** The warm parent of the workers: while it is stopped no compile begins. */
   zygote() {
-    const { warm } = this.processes();
-    check(warm.length > 0, "npucd has no worker process");
-    return warm[0];
+    const [warm] = children(this.process.pid);
+    check(warm, "npucd has no worker process");
+    return warm;
   }
-  /** Stops (SIGSTOP) the processes of the next job in its middle; none if `tooLate` comes first. */
+  signalJobs(name) {
+    const found = below(this.zygote());
+    for (const pid of found) try { process.kill(pid, name); } catch { /* it has ended */ }
+    return found.length;
+  }
+  /** Stops the processes of running jobs, also those that they make meanwhile; how many these are. */
+  async stopJobs() {
+    for (let known = 0;;) {
+      const found = this.signalJobs("SIGSTOP");
+      if (found === known) return found;
+      known = found;
+      await sleep(2);
+    }
+  }
+  continueJobs() { this.signalJobs("SIGCONT"); }
+  /** Stops the next job in its middle; false if `tooLate` comes first. */
   async catchJob(tooLate) {
     while (!tooLate()) {
-      const found = this.processes().ofJobs;
-      for (const pid of found) try { process.kill(pid, "SIGSTOP"); } catch { /* it has ended */ }
-      if (found.length) return found;
-      await sleep(1);
+      if (await this.stopJobs()) return true;
+      await sleep(5);
     }
-    return [];
+    return false;
   }
   stopped = 0;
   hold() { this.stopped = this.zygote(); process.kill(this.stopped, "SIGSTOP"); }
