@@ -614,13 +614,17 @@ class OutputMover {
         under_(StatesUnderOutputs(program)),
         last_use_(program.buffers.size(), -1),
         last_read_(program.buffers.size(), -1),
+        uses_(program.buffers.size()),
         to_output_(program.commands.size(), false) {
     for (int32_t i = 0; i < count_; ++i) to_output_[i] = OutputOf(i) >= 0;
     for (int32_t i = 0; i < count_; ++i) {
       for (const Access& access : AccessesOf(program.commands[i])) {
         const int32_t id = access.operand.buffer.value();
+        const Buffer& buffer = program.buffers[id];
         if (!to_output_[i]) last_use_[id] = i;
         if (!access.writes) last_read_[id] = i;
+        if (buffer.slot != Slot::kOutput) continue;
+        uses_[id].push_back(UseOf(program.commands[i], i, access, buffer.size_bytes));
       }
     }
   }
@@ -663,7 +667,7 @@ class OutputMover {
   }
 
   // The end of the step behind which the step [begin, end) can run; -1: it stays.
-  int32_t PlaceOf(int32_t begin, int32_t end) const {
+  int32_t PlaceOf(int32_t begin, int32_t end) {
     int32_t behind = -1;
     for (int32_t i = begin; i < end; ++i) {
       if (!to_output_[i]) return -1;
@@ -671,9 +675,30 @@ class OutputMover {
       behind = std::max(behind, last_use_[v.a.buffer.value()]);
       const int32_t state = under_[v.d.buffer.value()];
       if (state >= 0) behind = std::max(behind, last_read_[state]);
+      behind = std::max(behind, LastUseOfWrittenBytes(i, begin));
     }
     while (behind >= 0 && behind + 1 < begin && !program_.commands[behind + 1].waits) ++behind;
     return behind + 1 < begin ? behind : -1;
+  }
+
+  // The last command before `begin` that uses bytes of the output which command i writes; -1: none.
+  int32_t LastUseOfWrittenBytes(int32_t i, int32_t begin) {
+    const Command& command = program_.commands[i];
+    const int32_t id = std::get<VectorCommand>(command.body).d.buffer.value();
+    const auto is_before = [](const Use& use, int32_t at) { return use.command < at; };
+    const Uses& uses = uses_[id];
+    const auto written = std::find_if(std::lower_bound(uses.begin(), uses.end(), i, is_before),
+                                      uses.end(), [](const Use& use) { return use.writes; });
+    const int64_t row_bytes = written->end - written->begin - (written->rows - 1) * written->stride;
+    for (auto use = std::lower_bound(uses.begin(), uses.end(), begin, is_before);
+         use != uses.begin();) {
+      --use;
+      for (int64_t row = 0; row < written->rows; ++row) {
+        const int64_t at = written->begin + row * written->stride;
+        if (++steps_ > kMaxSteps || Overlaps(*use, at, at + row_bytes)) return use->command;
+      }
+    }
+    return -1;
   }
 
   // The most bytes of data alive at once where the commands run in this order.
@@ -707,7 +732,9 @@ class OutputMover {
   std::vector<int32_t> under_;      // by buffer: the state under an output
   std::vector<int32_t> last_use_;   // by buffer: of the commands that do not copy to outputs
   std::vector<int32_t> last_read_;  // by buffer
+  std::vector<Uses> uses_;          // by buffer: of outputs
   std::vector<bool> to_output_;     // by command
+  int64_t steps_ = 0;
 };
 
 }  // namespace

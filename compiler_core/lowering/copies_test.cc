@@ -314,5 +314,32 @@ TEST(DropCopies, CopiesToOutputsMoveWhereThatFreesTheirSource) {
                                 "relu b2+0 b3+0", "relu b3+0 b5+0"}));
 }
 
+// A command that fills a whole output runs before the copy of what lies inside it.
+TEST(DropCopies, CopiesToOutputsStayBehindWhatWritesTheSameBytes) {
+  for (const bool overlaps : {true, false}) {
+    Maker m;
+    const BufferId x = m.Input(64);
+    const BufferId fill = m.Add(Slot::kWeight, 40);
+    const BufferId part = m.Data(64);
+    const BufferId a = m.Data(64);
+    const BufferId b = m.Data(64);
+    const BufferId padded = m.Output(96);
+    const BufferId y = m.Output(64);
+    m.Relu(x, 0, part, 0, 64);
+    m.Relu(part, 0, a, 0, 64);
+    m.Relu(a, 0, b, 0, 64);
+    m.Relu(b, 0, y, 0, 64);
+    m.Copy(fill, 0, padded, overlaps ? 0 : 48, 40);
+    m.Copy(part, 0, padded, 4, 32);
+    Lines want = {"relu b0+0 b2+0", "relu b2+0 b3+0", "relu b3+0 b4+0",
+                  "relu b4+0 b6+0", "copy b1+0 b5+0", "copy b2+0 b5+4"};
+    if (!overlaps) {
+      want = {"relu b0+0 b2+0", "relu b2+0 b3+0", "copy b2+0 b5+4",
+              "relu b3+0 b4+0", "relu b4+0 b6+0", "copy b1+0 b5+48"};
+    }
+    EXPECT_EQ(m.Dropped(), want) << overlaps;
+  }
+}
+
 }  // namespace
 }  // namespace npuc
