@@ -101,6 +101,11 @@ class Lowerer : public LowerContext {
     return weights_.Repeated(value, count, node_->source.name);
   }
 
+  uint16_t Immediate(float value) override { return weights_.Immediate(value, node_->source.name); }
+  float AwayFromZero(float value) override {
+    return weights_.AwayFromZero(value, node_->source.name);
+  }
+
   void Step() override { waits_ = true; }
   void Emit(VectorCommand command) override { Push(command); }
   void Emit(FullyConnectedCommand command) override { Push(command); }

@@ -352,6 +352,26 @@ Operand WeightStore::Repeated(float value, int64_t count, const std::string& nod
   return {it->second, 0};
 }
 
+uint16_t WeightStore::Immediate(float value, const std::string& node) {
+  return HalvesOf(absl::MakeConstSpan(&value, 1), /*times=*/1, node).front();
+}
+
+float WeightStore::AwayFromZero(float value, const std::string& node) {
+  if (UnderflowsOf(absl::MakeConstSpan(&value, 1), kHalfExponentBits) == 0) return value;
+  const float smallest = SmallestFloat16(kHalfExponentBits);
+  if (underflow_warned_.insert(node).second) {
+    diagnostics_->Add(
+        {.kind = DiagnosticKind::kConstantBelowFp16,
+         .message = absl::StrFormat("the number %g is too small for fp16, whose smallest is %.3g; "
+                                    "it became that one, so that it still keeps results from 0",
+                                    value, smallest),
+         .file = options_->model_name,
+         .node = node,
+         .fix = "use a number of at least 6e-08"});
+  }
+  return std::copysign(smallest, value);
+}
+
 void WeightStore::PlaceRepeated() {
   for (const auto& [half, id] : repeated_) {
     Buffer& buffer = program_->buffers[id.value()];

@@ -30,6 +30,10 @@ class WeightStore {
   // `value`, `count` times, as a constant. All users of one value share a buffer that is as long as
   // the longest of them needs; PlaceRepeated() places it, behind all else.
   Operand Repeated(float value, int64_t count, const std::string& node);
+  // A number of a command, as fp16: clamped, and with the same warnings.
+  uint16_t Immediate(float value, const std::string& node);
+  // `value`, or the least number of fp16 with its sign where fp16 would make it 0, with a warning.
+  float AwayFromZero(float value, const std::string& node);
   // To be called once, when nothing else is placed any more.
   void PlaceRepeated();
 

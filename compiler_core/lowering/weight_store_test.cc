@@ -57,5 +57,30 @@ TEST(Repeated, AValueBeyondFp16IsClamped) {
   EXPECT_FALSE(s.diagnostics.list().empty());
 }
 
+TEST(Immediate, IsStoredAsConstantsAre) {
+  Stored s;
+  EXPECT_EQ(s.store.Immediate(1.5f, "a"), 0x3e00);
+  EXPECT_TRUE(s.diagnostics.list().empty());
+  EXPECT_EQ(s.store.Immediate(-3.4e38f, "b"), 0xfbff);
+  ASSERT_EQ(s.diagnostics.list().size(), 1u);
+  EXPECT_EQ(s.diagnostics.list()[0].kind, DiagnosticKind::kConstantBeyondFp16);
+  EXPECT_EQ(s.diagnostics.list()[0].node, "b");
+  EXPECT_EQ(s.store.Immediate(1e-12f, "c"), 0);
+  ASSERT_EQ(s.diagnostics.list().size(), 2u);
+  EXPECT_EQ(s.diagnostics.list()[1].kind, DiagnosticKind::kConstantBelowFp16);
+}
+
+TEST(AwayFromZero, IsTheSmallestNumberWhereFp16HasNone) {
+  Stored s;
+  EXPECT_EQ(s.store.AwayFromZero(6e-8f, "a"), 6e-8f);
+  EXPECT_EQ(s.store.AwayFromZero(0.0f, "a"), 0.0f);
+  EXPECT_TRUE(s.diagnostics.list().empty());
+  EXPECT_EQ(s.store.AwayFromZero(1e-12f, "b"), 0x1p-24f);
+  EXPECT_EQ(s.store.AwayFromZero(-1e-12f, "b"), -0x1p-24f);
+  ASSERT_EQ(s.diagnostics.list().size(), 1u);
+  EXPECT_EQ(s.diagnostics.list()[0].kind, DiagnosticKind::kConstantBelowFp16);
+  EXPECT_EQ(s.diagnostics.list()[0].node, "b");
+}
+
 }  // namespace
 }  // namespace npuc

@@ -57,6 +57,12 @@ class LowerContext {
   // `value`, `count` times, as fp16 in weight_content: all that ask for one value share the
   // longest.
   virtual Operand Repeated(float value, int64_t count) = 0;
+  // A command's immediate: `value` as fp16, clamped to its range as constants are, with their
+  // warnings.
+  virtual uint16_t Immediate(float value) = 0;
+  // `value`; where fp16 would make it 0, the least number of fp16 with its sign, with a warning.
+  // For what keeps sums, divisors and bounds away from 0.
+  virtual float AwayFromZero(float value) = 0;
 
   // The next command waits for all earlier ones. Each helper below and in vector_emit.h calls it
   // once before its first command; commands up to the next call must not depend on each other.

@@ -151,7 +151,8 @@ absl::Status LowerExtremum(const OpView& view, LowerContext& context, bool minim
     const Operand half = pair.Plus(i * n * kHalfBytes);
     const Tensor* constant = view.constants[i];
     if (constant != nullptr && constant->element_count() == 1) {
-      RETURN_IF_ERROR(EmitFill(context, sign * static_cast<float>(constant->at(0)), half, n));
+      const float bound = context.AwayFromZero(static_cast<float>(constant->at(0)));
+      RETURN_IF_ERROR(EmitFill(context, sign * bound, half, n));
       continue;
     }
     ASSIGN_OR_RETURN(const Operand a, context.Input(i));

@@ -184,13 +184,20 @@ VectorCommand TensorOp(Arithmetic arithmetic, Operand a, Operand b, Operand d) {
   return command;
 }
 
-VectorCommand ScalarOp(Arithmetic arithmetic, Operand a, float immediate, Operand d) {
+// The immediate of a sum or a divisor may be there to keep it from 0, which it must not become.
+uint16_t ImmediateOf(LowerContext& context, Arithmetic arithmetic, float value) {
+  const bool keeps_from_zero = arithmetic == Arithmetic::kAdd || arithmetic == Arithmetic::kDiv;
+  return context.Immediate(keeps_from_zero ? context.AwayFromZero(value) : value);
+}
+
+VectorCommand ScalarOp(LowerContext& context, Arithmetic arithmetic, Operand a, float immediate,
+                       Operand d) {
   VectorCommand command;
   command.kind = VectorCommand::Kind::kTensorScalar;
   command.arithmetic = arithmetic;
   command.a = a;
   command.d = d;
-  command.immediate = FloatToHalf(immediate);
+  command.immediate = ImmediateOf(context, arithmetic, immediate);
   return command;
 }
 
@@ -400,14 +407,14 @@ void EmitActivation(LowerContext& context, Activation activation, Operand a, Ope
 void EmitScalar(LowerContext& context, Arithmetic arithmetic, Operand a, float immediate, Operand d,
                 int64_t n) {
   context.Step();
-  EmitContiguous(context, ScalarOp(arithmetic, a, immediate, d), n);
+  EmitContiguous(context, ScalarOp(context, arithmetic, a, immediate, d), n);
 }
 
 void EmitScalarFirst(LowerContext& context, Arithmetic arithmetic, float immediate, Operand a,
                      Operand d, int64_t n) {
   VectorCommand command = TensorOp(arithmetic, Operand{}, a, d);
   command.a_is_immediate = true;
-  command.immediate = FloatToHalf(immediate);
+  command.immediate = context.Immediate(immediate);
   context.Step();
   EmitContiguous(context, command, n);
 }
@@ -416,7 +423,7 @@ void EmitScalarRows(LowerContext& context, Arithmetic arithmetic, Operand a, flo
                     Operand d, int64_t stride, int64_t rows, int64_t n) {
   if (rows == 1) return EmitScalar(context, arithmetic, a, immediate, d, n);
   context.Step();
-  EmitRows(context, ScalarOp(arithmetic, a, immediate, d), stride, stride, rows, n);
+  EmitRows(context, ScalarOp(context, arithmetic, a, immediate, d), stride, stride, rows, n);
 }
 
 void EmitTensor(LowerContext& context, Arithmetic arithmetic, Operand a, Operand b, Operand d,

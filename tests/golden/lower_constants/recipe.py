@@ -1,4 +1,5 @@
-"""A masking constant beyond fp16; one with values below it; a weight too small for 8-bit codes."""
+"""Masking constants beyond fp16, one of them a command's number; others with values below it; a
+weight too small for 8-bit codes."""
 
 import recipes
 
@@ -8,5 +9,9 @@ def files():
     graph.const("mask", recipes.np.array([0, -1e9, 0], recipes.np.float32))
     graph.const("epsilon", recipes.np.array([1e-12, 1, -1e-9], recipes.np.float32))
     graph.node("Mul", "scaled", ["scores", "epsilon"], recipes.FLOAT)
-    graph.node("Add", "y", ["scaled", "mask"], recipes.FLOAT)
+    graph.node("Add", "shifted", ["scaled", "mask"], recipes.FLOAT)
+    graph.const("lowest", recipes.np.float32(-3.4e38))
+    graph.const("tiny", recipes.np.float32(1e-12))
+    graph.node("Mul", "masked", ["shifted", "lowest"], recipes.FLOAT)
+    graph.node("Add", "y", ["masked", "tiny"], recipes.FLOAT)
     return {"model.pb": graph.serialize()}
