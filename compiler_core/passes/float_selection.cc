@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -72,6 +73,55 @@ bool BoundsInfinity(const Node& node) { return BoolAttrOr(node, kBoundsInfinityF
 bool IsMove(Op op) {
   return TraitsOf(op).keeps_parameters || op == Op::kConcat || op == Op::kIdentity ||
          op == Op::kPad;
+}
+
+// Operators between a choice and the operators that make its values not finite.
+constexpr int kMaxChoiceDepth = 8;
+// The largest number whose exponential fits fp16.
+constexpr double kLargestExponent = 11;
+
+// Operators whose results' elements depend on the operands' elements in the same place alone.
+bool IsElementwise(Op op) {
+  const LayoutRule rule = TraitsOf(op).layout;
+  return rule == LayoutRule::kElementwise || rule == LayoutRule::kBroadcast;
+}
+
+// An operand that makes an operator's result infinite or no number where it has some values.
+struct Danger {
+  size_t operand = 0;
+  double harmless = 0;  // a value of the operand that gives a finite result
+};
+
+// True where each power of a number is a product of the number with itself.
+bool HasWholeExponents(const Graph& graph, const Node& power) {
+  const Tensor* constant = graph.ConstantOf(power.inputs[1]);
+  if (constant == nullptr) return false;
+  const std::vector<float> exponents = constant->ToFloats();
+  return std::all_of(exponents.begin(), exponents.end(),
+                     [](float e) { return e >= 0 && e == std::floor(e); });
+}
+
+// The danger of a node, if the operand's range does not exclude it.
+std::optional<Danger> DangerOf(const Graph& graph, const Node& node) {
+  const auto range = [&](size_t operand) { return RangeOf(graph, node.inputs[operand]); };
+  switch (node.op) {
+    case Op::kLog:
+    case Op::kReciprocal:
+    case Op::kRsqrt:
+      return range(0).least > 0 ? std::nullopt : std::optional(Danger{0, 1});
+    case Op::kSqrt:
+      return range(0).least >= 0 ? std::nullopt : std::optional(Danger{0, 1});
+    case Op::kExp:
+      return range(0).most <= kLargestExponent ? std::nullopt : std::optional(Danger{0, 0});
+    case Op::kDiv:
+      return range(1).least > 0 || range(1).most < 0 ? std::nullopt : std::optional(Danger{1, 1});
+    case Op::kPow:
+      if (graph.ConstantOf(node.inputs[0]) != nullptr) return Danger{1, 0};
+      return range(0).least > 0 || HasWholeExponents(graph, node) ? std::nullopt
+                                                                  : std::optional(Danger{0, 1});
+    default:
+      return std::nullopt;
+  }
 }
 
 // Adds the nodes that one node becomes. After a failure every further value is that failure.
@@ -391,11 +441,45 @@ class Selector {
     return compose.Add(Op::kSub, {above, compose.Add(Op::kFloor, {compose.Relu(negated)})});
   }
 
+  // 1 where a choice counts, 0 where the other one does; and the opposite, invalid where the graph
+  // does not have it yet.
+  struct Shares {
+    ValueId own, other;
+  };
+
+  // The choice where its share is 1, and a finite number where it is 0, since 0 times another is
+  // not 0: operators that may give others get a harmless operand there, log(c * x + 1 - c).
+  ValueId Finite(ValueId choice, const Shares& shares, Composer& compose, int depth = 0) {
+    const Node node = graph().def(choice);
+    if (node.inputs.empty() || depth == kMaxChoiceDepth || finite_.contains(choice)) return choice;
+    const std::optional<Danger> danger = DangerOf(graph(), node);
+    if (!danger.has_value() && !IsElementwise(node.op)) return choice;
+    std::vector<ValueId> inputs;
+    for (const ValueId input : node.inputs) {
+      inputs.push_back(Finite(input, shares, compose, depth + 1));
+    }
+    if (danger.has_value()) {
+      ValueId& operand = inputs[danger->operand];
+      operand = compose.Add(Op::kMul, {operand, shares.own});
+      if (danger->harmless == 1) {
+        const ValueId other = shares.other.valid() ? shares.other : compose.OneMinus(shares.own);
+        operand = compose.Add(Op::kAdd, {operand, other});
+      }
+    }
+    if (inputs == node.inputs) return choice;
+    const ValueId finite = compose.Add(node.op, std::move(inputs), node.attrs);
+    finite_.insert(finite);
+    return finite;
+  }
+
   // The product of a choice and its share; invalid: 0. Infinite constants become the largest
   // number, since 0 times infinity is none.
-  ValueId Share(ValueId share, ValueId choice, Composer& compose) {
+  ValueId Share(const Shares& shares, ValueId choice, Composer& compose) {
+    const ValueId share = shares.own;
     const Tensor* constant = graph().ConstantOf(choice);
-    if (constant == nullptr) return compose.Add(Op::kMul, {choice, share});
+    if (constant == nullptr) {
+      return compose.Add(Op::kMul, {Finite(choice, shares, compose), share});
+    }
     std::vector<float> values = constant->ToFloats();
     bool is_zero = true;
     for (float& value : values) {
@@ -412,8 +496,8 @@ class Selector {
   ValueId ComposedSelect(const Node& node, Composer& compose) {
     const ValueId condition = node.inputs[0];
     const Shape& shape = type(node.outputs[0]).shape;
-    const ValueId a = Share(condition, node.inputs[1], compose);
-    const ValueId b = Share(compose.OneMinus(condition), node.inputs[2], compose);
+    const ValueId a = Share({condition, ValueId()}, node.inputs[1], compose);
+    const ValueId b = Share({compose.OneMinus(condition), condition}, node.inputs[2], compose);
     ValueId sum = a.valid() ? a : b;
     if (a.valid() && b.valid()) sum = compose.Add(Op::kAdd, {a, b});
     if (sum.valid() && compose.ShapeOf(sum) == shape) return sum;
@@ -534,6 +618,7 @@ class Selector {
   bool stores_ = false;
   std::vector<TensorType> types_;  // of the old graph's values
   std::vector<bool> is_whole_;     // by old value
+  std::set<ValueId> finite_;       // of the new graph: what Finite made
   std::optional<Rewriter> rewriter_;
   FloatSelection result_;
 };

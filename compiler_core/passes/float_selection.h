@@ -43,7 +43,8 @@ inline constexpr char kMostFact[] = "fact_most";
 // (decisions/0010-booleans-as-floats.md):
 //   Greater            of floats stays, with a result in floats; all other comparisons are made of
 //                      it, or of a difference where both sides are whole numbers
-//   Select             c * a + (1 - c) * b
+//   Select             c * a + (1 - c) * b; where an operator of a or b, as Log, may give no finite
+//                      number, its operand is bounded where the other choice counts
 //   Gather             a product with the rows [index = 0, index = 1, ...]
 //   ArgMax             the largest of n - i where x_i is the maximum
 //   Cast to integers   Floor of the size

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/ir/graph/text.h"
 #include "compiler_core/ops/op.h"
+#include "compiler_core/passes/passes.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -267,6 +268,49 @@ TEST(FloatSelectionTest, LeavesStoredIntegersAlone) {
   ASSERT_TRUE(selection.ok()) << selection.status();
   EXPECT_EQ(selection->values, 0);
   EXPECT_EQ(PrintGraph(selection->graph), PrintGraph(graph));
+}
+
+// 0 times a logarithm of 0 or a root of -1 is not 0, and neither may it be added.
+TEST(FloatSelectionTest, SelectsWhereTheOtherChoiceIsNotFinite) {
+  ExpectSame(R"(  %x = Placeholder() : f32[12] @"x"
+  %zero = Const() {value = f32[] "00000000"} : f32[]
+  %half = Const() {value = f32[] "0000003f"} : f32[]
+  %low = Const() {value = f32[] "0000c8c2"} : f32[]
+  %c = Greater(%x, %zero) : bool[12] @"c"
+  %log = Log(%x) : f32[12] @"log"
+  %scaled = Mul(%x, %log) : f32[12] @"scaled"
+  %sqrt = Sqrt(%x) : f32[12] @"sqrt"
+  %inverse = Div(%sqrt, %x) : f32[12] @"inverse"
+  %power = Pow(%x, %half) : f32[12] @"power"
+  %one = Select(%c, %log, %low) : f32[12] @"one"
+  %two = Select(%c, %scaled, %x) : f32[12] @"two"
+  %three = Select(%c, %inverse, %zero) : f32[12] @"three"
+  %four = Select(%c, %power, %one) : f32[12] @"four"
+  return %one @"one", %two @"two", %three @"three", %four @"four"
+)");
+}
+
+// x where it is positive, else exp(x) - 1: of 20 no exponential is computed, which fp16 lacks.
+TEST(FloatSelectionTest, LargeExponentialsAreNotComputedWhereTheyAreNotChosen) {
+  const auto selection = SelectInFloats(Parsed(R"(  %x = Placeholder() : f32[2] @"x"
+  %zero = Const() {value = f32[] "00000000"} : f32[]
+  %one = Const() {value = f32[] "0000803f"} : f32[]
+  %c = Greater(%x, %zero) : bool[2] @"c"
+  %exp = Exp(%x) : f32[2] @"exp"
+  %below = Sub(%exp, %one) : f32[2] @"below"
+  %y = Select(%c, %x, %below) : f32[2] @"y"
+  return %y @"y"
+)"),
+                                        {});
+  ASSERT_TRUE(selection.ok()) << selection.status();
+  const Graph needed = *DeadCode(selection->graph);
+  int exponentials = 0;
+  for (const Node& node : needed.nodes()) {
+    if (node.op != Op::kExp) continue;
+    ++exponentials;
+    EXPECT_EQ(needed.def(node.inputs[0]).op, Op::kMul) << PrintGraph(needed);
+  }
+  EXPECT_EQ(exponentials, 1);
 }
 
 }  // namespace
