@@ -349,14 +349,13 @@ void EmitRowSums(LowerContext& context, float scale, Operand a, int64_t a_stride
   }
 }
 
-// The part of a mean's scale that a level of partial sums of `terms` terms takes, so that the sums
-// do not overflow before the last level: a power of two, which rounds nothing. 1 for sums.
+// The part of a mean's scale that sums of `terms` terms take, so that they do not overflow before
+// the rest of it follows: a power of two, which rounds nothing. 1 for sums.
 float TakeFactor(float& scale, int64_t terms) {
   float factor = 1.0f;
-  while (terms > 1 && scale <= 0.5f) {
+  for (; terms > 1 && scale < 1.0f; terms = (terms + 1) / 2) {
     factor *= 0.5f;
     scale *= 2.0f;
-    terms /= 2;
   }
   return factor;
 }
@@ -584,6 +583,35 @@ absl::Status EmitMaxOverMiddle(LowerContext& context, Operand a, Operand d, int6
   return absl::OkStatus();
 }
 
+namespace {
+
+// The sums, or means, over the middle of a [outer,middle,inner], one row at a time.
+void EmitSumOfRows(LowerContext& context, Operand a, Operand d, int64_t outer, int64_t middle,
+                   int64_t inner, float scale) {
+  const float factor = TakeFactor(scale, middle);
+  const Operand scaled = factor == 1.0f ? Operand{} : context.Temp(inner);
+  for (int64_t row = 0; row < outer; ++row) {
+    const Operand from = At(a, row * middle * inner);
+    const Operand to = At(d, row * inner);
+    if (factor == 1.0f) {
+      EmitCopy(context, from, to, inner);
+    } else {
+      EmitScalar(context, Arithmetic::kMul, from, factor, to, inner);
+    }
+    for (int64_t i = 1; i < middle; ++i) {
+      Operand term = At(from, i * inner);
+      if (factor != 1.0f) {
+        EmitScalar(context, Arithmetic::kMul, term, factor, scaled, inner);
+        term = scaled;
+      }
+      EmitTensor(context, Arithmetic::kAdd, to, term, to, inner);
+    }
+    if (scale != 1.0f) EmitScalar(context, Arithmetic::kMul, to, scale, to, inner);
+  }
+}
+
+}  // namespace
+
 void EmitSumOverMiddle(LowerContext& context, Operand a, Operand d, int64_t outer, int64_t middle,
                        int64_t inner, float scale) {
   if (inner == 1) return EmitSumOverLast(context, a, d, outer, middle, scale);
@@ -608,18 +636,7 @@ void EmitSumOverMiddle(LowerContext& context, Operand a, Operand d, int64_t oute
   };
   // A row stride that does not fit leaves plain additions, one row at a time.
   const int64_t terms_max = inner <= limits.max_stride ? limits.max_middle : 1;
-  if (terms_max == 1) {
-    for (int64_t row = 0; row < outer; ++row) {
-      const Operand from = At(a, row * middle * inner);
-      const Operand to = At(d, row * inner);
-      EmitCopy(context, from, to, inner);
-      for (int64_t i = 1; i < middle; ++i) {
-        EmitTensor(context, Arithmetic::kAdd, to, At(from, i * inner), to, inner);
-      }
-      if (scale != 1.0f) EmitScalar(context, Arithmetic::kMul, to, scale, to, inner);
-    }
-    return;
-  }
+  if (terms_max == 1) return EmitSumOfRows(context, a, d, outer, middle, inner, scale);
   while (middle > terms_max) {
     const int64_t parts = (middle + terms_max - 1) / terms_max;
     const Operand partial = context.Temp(outer * parts * inner);

@@ -52,16 +52,17 @@ void EmitPoolUnit(LowerContext& context, Operand image, Operand d, int64_t chann
   }
 }
 
-// Sums of padded windows, each divided by how many of its taps lie on the operand.
-absl::Status DivideByCounts(LowerContext& context, Operand sums, Operand d, int64_t channels,
-                            const WindowGeometry& window) {
+// Sums of padded windows, times `scale`, become means: each is divided by how many of its taps lie
+// on the operand.
+absl::Status DivideByCounts(LowerContext& context, Operand sums, float scale, Operand d,
+                            int64_t channels, const WindowGeometry& window) {
   std::vector<float> factors;
   for (int64_t y = 0; y < window.output[0]; ++y) {
     const WindowGeometry::Taps h = window.TapsInside(0, y);
     for (int64_t x = 0; x < window.output[1]; ++x) {
       const WindowGeometry::Taps w = window.TapsInside(1, x);
       const float count = static_cast<float>((h.last - h.first) * (w.last - w.first));
-      factors.insert(factors.end(), static_cast<size_t>(channels), 1.0f / count);
+      factors.insert(factors.end(), static_cast<size_t>(channels), 1.0f / (scale * count));
     }
   }
   ASSIGN_OR_RETURN(const Operand constants, context.Constant(factors));
@@ -86,9 +87,13 @@ absl::Status LowerAverage(LowerContext& context, Operand image, Operand d, int64
     EmitSumOverMiddle(context, gathered, d, 1, taps, pixels * channels, scale);
     return absl::OkStatus();
   }
+  // A power of two up to 1 / taps: the sums do not overflow, and are rounded as they would be
+  // without it.
+  float part = 1.0f;
+  while (part > scale) part *= 0.5f;
   const Operand sums = context.Temp(pixels * channels);
-  EmitSumOverMiddle(context, gathered, sums, 1, taps, pixels * channels, 1.0f);
-  return DivideByCounts(context, sums, d, channels, window);
+  EmitSumOverMiddle(context, gathered, sums, 1, taps, pixels * channels, part);
+  return DivideByCounts(context, sums, part, d, channels, window);
 }
 
 absl::Status LowerMaximum(LowerContext& context, Operand image, Operand d, int64_t channels,
