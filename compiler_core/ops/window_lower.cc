@@ -231,37 +231,54 @@ absl::StatusOr<Operand> GatherTaps(LowerContext& context, Operand image, int64_t
 
 bool FitsPlaneUnit(const VectorLimits& limits, const WindowGeometry& window) {
   return window.dilation == std::array<int64_t, 2>{1, 1} &&
-         std::max(window.kernel[0], window.kernel[1]) <= limits.max_plane_side &&
          window.kernel[0] * window.kernel[1] <= limits.max_plane_taps &&
+  for (int axis = 0; axis < 2; ++axis) {
+    const int64_t padded = window.input[axis] + window.pad_before[axis] + window.pad_after[axis];
+    if (window.kernel[axis] > limits.max_plane_side ||
+        DepthwiseTiles(padded, window.kernel[axis], window.stride[axis]) > kMaxDepthwiseTiles) {
+      return false;
+    }
+  }
          std::max(window.stride[0], window.stride[1]) <= limits.max_plane_stride;
 }
 
 absl::Status EmitDepthwise(LowerContext& context, Operand planes, Operand d,
                            const WindowGeometry& window, int64_t channels, int64_t multiplier,
                            absl::Span<const float> records, bool has_bias) {
-  if (std::max(window.input[0], window.input[1]) > kMaxImageSide) {
+  const int64_t in_plane = window.input[0] * window.input[1];
+  const int64_t out_plane = window.output[0] * window.output[1];
+  // Result planes of one command.
+  const int64_t most =
+      std::min(kMaxDepthwisePlanes, kMaxUnitElements / std::max(in_plane, out_plane));
+  if (most == 0) {
     return absl::UnimplementedError(
         absl::StrCat("the convolution's image has ", window.input[0], " x ", window.input[1],
-                     " pixels; the unit takes at most ", kMaxImageSide, " on each side"));
+                     " pixels; the unit takes at most ", kMaxUnitElements));
   }
   DepthwiseForm form;
   form.in_h = static_cast<int>(window.input[0]);
   form.in_w = static_cast<int>(window.input[1]);
   form.out_h = static_cast<int>(window.output[0]);
   form.out_w = static_cast<int>(window.output[1]);
-  form.channels = static_cast<int>(channels);
-  form.multiplier = static_cast<int>(multiplier);
   form.kernel_h = static_cast<int>(window.kernel[0]);
   form.kernel_w = static_cast<int>(window.kernel[1]);
   form.stride_h = static_cast<int>(window.stride[0]);
   form.stride_w = static_cast<int>(window.stride[1]);
   form.bias = has_bias;
-  RawCommand command = MakeDepthwise(form);
-  command.a = planes;
-  ASSIGN_OR_RETURN(command.weights, context.Constant(records));
-  command.d = d;
+  const int64_t results = channels * multiplier;
+  const int64_t record = static_cast<int64_t>(records.size()) / results;
   context.Step();
-  context.Emit(std::move(command));
+  for (int64_t first = 0; first < results; first += most) {
+    const int64_t now = std::min(most, results - first);
+    form.channels = static_cast<int>(channels > 1 ? now : 1);
+    form.multiplier = static_cast<int>(channels > 1 ? 1 : now);
+    RawCommand command = MakeDepthwise(form);
+    command.a = channels > 1 ? planes.Plus(first * in_plane * kHalfBytes) : planes;
+    ASSIGN_OR_RETURN(command.weights,
+                     context.Constant(records.subspan(first * record, now * record)));
+    command.d = d.Plus(first * out_plane * kHalfBytes);
+    context.Emit(std::move(command));
+  }
   return absl::OkStatus();
 }
 

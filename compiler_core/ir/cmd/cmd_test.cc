@@ -1,4 +1,5 @@
 #include "compiler_core/ir/cmd/access.h"
+#include "compiler_core/ir/cmd/raw_forms.h"
 #include "compiler_core/ir/cmd/text.h"
 #include "compiler_core/ir/cmd/verify.h"
 #include "gmock/gmock.h"
@@ -140,6 +141,34 @@ TEST(Text, PrintsAProgram) {
             "d_stride=12,4 node=\"sum\"\n"
             "  format a=%2+0x0 d=%3+0x0 ext=2x3x4 a_stride=12,4 d_stride=12,4 node=\"y\"\n"
             "}\n");
+}
+
+// A tile's counts and sizes follow from the image, the kernel and the stride; counts are bytes.
+TEST(Depthwise, TilingFollowsFromTheOtherWords) {
+  const DepthwiseForm form = {.in_h = 1,
+                              .in_w = 7000,
+                              .out_h = 1,
+                              .out_w = 6996,
+                              .channels = 1,
+                              .multiplier = 4,
+                              .kernel_h = 1,
+                              .kernel_w = 5,
+                              .stride_h = 1,
+                              .stride_w = 1};
+  const RawCommand command = MakeDepthwise(form);
+  EXPECT_TRUE(ParseDepthwise(command).ok()) << ParseDepthwise(command).status();
+  for (const size_t word : {size_t{4}, size_t{5}, size_t{6}}) {
+    RawCommand other = command;
+    other.words[word] ^= 0x00010000;
+    EXPECT_THAT(ParseDepthwise(other).status().message(), HasSubstr("payload word"));
+  }
+  RawCommand wide = command;
+  wide.words[7] = 0x00010000 | 16000;
+  wide.words[9] = 0x00010000 | 15996;
+  EXPECT_THAT(ParseDepthwise(wide).status().message(), HasSubstr("more than 255 tiles"));
+  EXPECT_EQ(DepthwiseTiles(32, 5, 1), 1);
+  EXPECT_EQ(DepthwiseTiles(33, 5, 1), 2);
+  EXPECT_EQ(DepthwiseTiles(32 + 254 * 28, 5, 1), kMaxDepthwiseTiles);
 }
 
 }  // namespace

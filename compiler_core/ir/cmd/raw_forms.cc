@@ -1,5 +1,8 @@
 #include "compiler_core/ir/cmd/raw_forms.h"
 
+#include <algorithm>
+#include <array>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "compiler_core/base/status.h"
@@ -10,6 +13,7 @@ namespace {
 constexpr size_t kConvolutionWords = 14;
 constexpr size_t kDepthwiseWords = 11;
 constexpr size_t kTransposeWords = 5;
+constexpr size_t kTilingWord = 4;  // the first of a depthwise command's tiling
 
 absl::Status WrongWord(const RawCommand& command, size_t word, absl::string_view expected) {
   return absl::InvalidArgumentError(absl::StrFormat("opcode 0x%02x: payload word +%u is 0x%08x; %s",
@@ -73,16 +77,26 @@ Tiling TilingOf(int64_t in, int64_t kernel, int64_t stride) {
   tiling.step_out = span / stride;
   tiling.full_out = (span + stride - 1) / stride;
   tiling.step_in = tiling.step_out * stride;
-  tiling.last_in = in;
-  while (tiling.last_in > kTile) {
-    tiling.last_in -= tiling.step_in;
-    ++tiling.count;
-  }
+  if (in > kTile) tiling.count += (in - kTile + tiling.step_in - 1) / tiling.step_in;
+  tiling.last_in = in - (tiling.count - 1) * tiling.step_in;
   tiling.last_out = (tiling.last_in - kernel) / stride + 1;
   return tiling;
 }
 
+// The words +16 to +24 of a depthwise command.
+std::array<uint32_t, 3> TilingWords(const DepthwiseForm& form) {
+  const Tiling x = TilingOf(form.in_w, form.kernel_w, form.stride_w);
+  const Tiling y = TilingOf(form.in_h, form.kernel_h, form.stride_h);
+  return {Bytes(x.last_in, y.last_in, x.count, y.count),
+          Bytes(x.last_out, y.last_out, x.full_out, y.full_out),
+          Bytes(x.step_out, y.step_out, x.step_in, y.step_in)};
+}
+
 }  // namespace
+
+int64_t DepthwiseTiles(int64_t pixels, int64_t kernel, int64_t stride) {
+  return TilingOf(pixels, kernel, stride).count;
+}
 
 uint32_t WordOf(const WeightForm& form) {
   return uint32_t{form.exponent_bits} << 8 | form.book_bits;
@@ -200,6 +214,16 @@ absl::StatusOr<DepthwiseForm> ParseDepthwise(const RawCommand& command) {
       !OperandFits(form.out_h, form.out_w, int64_t{1} * form.channels * form.multiplier)) {
     return WrongWord(command, 9, "an operand is larger than a slot");
   }
+  if (std::max(DepthwiseTiles(form.in_w, form.kernel_w, form.stride_w),
+               DepthwiseTiles(form.in_h, form.kernel_h, form.stride_h)) > kMaxDepthwiseTiles) {
+    return WrongWord(
+        command, 7,
+        absl::StrCat("the image has more than ", kMaxDepthwiseTiles, " tiles along one side"));
+  }
+  const std::array<uint32_t, 3> tiling = TilingWords(form);
+  for (size_t i = 0; i < tiling.size(); ++i) {
+    RETURN_IF_ERROR(CheckWord(command, kTilingWord + i, tiling[i]));
+  }
   return form;
 }
 
@@ -247,11 +271,8 @@ RawCommand MakeDepthwise(const DepthwiseForm& form) {
   command.opcode = 0x42;
   command.words.assign(kDepthwiseWords, 0);
   std::vector<uint32_t>& w = command.words;
-  const Tiling x = TilingOf(form.in_w, form.kernel_w, form.stride_w);
-  const Tiling y = TilingOf(form.in_h, form.kernel_h, form.stride_h);
-  w[4] = Bytes(x.last_in, y.last_in, x.count, y.count);
-  w[5] = Bytes(x.last_out, y.last_out, x.full_out, y.full_out);
-  w[6] = Bytes(x.step_out, y.step_out, x.step_in, y.step_in);
+  const std::array<uint32_t, 3> tiling = TilingWords(form);
+  std::copy(tiling.begin(), tiling.end(), w.begin() + kTilingWord);
   w[7] = Word(form.in_w, form.in_h);
   w[8] = Word(form.channels, 1) | (form.bias ? kDepthwiseBias : 0);
   w[9] = Word(form.out_w, form.out_h);

@@ -66,6 +66,12 @@ RawCommand MakeTranspose(const TransposeForm& form);
 inline constexpr int64_t kMaxBlockExtent = 32 * 255;
 // Largest height and width of an image: their fields have 16 bits.
 inline constexpr int64_t kMaxImageSide = 0xffff;
+// Most channels, or results of one channel, of a depthwise command.
+inline constexpr int64_t kMaxDepthwisePlanes = 0xffff;
+// Most tiles along one side of the image of a depthwise command: a byte counts them.
+inline constexpr int64_t kMaxDepthwiseTiles = 0xff;
+// The tiles that so many pixels, at least `kernel`, make along one side.
+int64_t DepthwiseTiles(int64_t pixels, int64_t kernel, int64_t stride);
 // Elements that one slot can hold: no operand is larger.
 inline constexpr int64_t kMaxUnitElements = int64_t{1} << 27;
 
