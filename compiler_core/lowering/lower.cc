@@ -58,11 +58,11 @@ class Lowerer : public LowerContext {
                         .fix = "name outputs with elements that the model computes"});
       return diagnostics_.ToStatus();
     }
-    if (model_.program.commands.size() > kMaxCommands) {
+    if (commands_ > static_cast<int64_t>(kMaxCommands)) {
       diagnostics_.Add(
           {.kind = DiagnosticKind::kProgramTooLarge,
-           .message = absl::StrCat("the model needs ", model_.program.commands.size(),
-                                   " commands, at most ", kMaxCommands, " are allowed"),
+           .message = absl::StrCat("the model needs ", commands_, " commands, at most ",
+                                   kMaxCommands, " are allowed"),
            .file = options_.model_name,
            .fix = "reduce broadcasting over leading dimensions or unrolled steps"});
       return diagnostics_.ToStatus();
@@ -290,7 +290,10 @@ class Lowerer : public LowerContext {
     command.waits = waits_;
     command.node = node_->source.name;
     waits_ = false;
-    model_.program.commands.push_back(std::move(command));
+    // A model with more is refused; the number of commands alone counts then.
+    if (++commands_ <= static_cast<int64_t>(kMaxCommands)) {
+      model_.program.commands.push_back(std::move(command));
+    }
   }
 
   void EmitParts(const std::vector<WeightStore::Part>& parts, Operand a, Operand d, int64_t rows,
@@ -467,6 +470,7 @@ std::vector<WeightName> WeightNames(const Graph& graph) {
     if (graph.ConstantOf(node.inputs[1]) == nullptr) continue;
     const std::string& name = graph.def(node.inputs[1]).source.name;
     const bool known = std::any_of(names.begin(), names.end(),
+  int64_t commands_ = 0;  // emitted
                                    [&](const WeightName& weight) { return weight.name == name; });
     if (!known) names.push_back({name, node.op == Op::kConv2D});
   }

@@ -8,6 +8,7 @@
 #include "compiler_core/ir/graph/text.h"
 #include "compiler_core/ops/graph_builder.h"
 #include "compiler_core/ops/shape_util.h"
+#include "compiler_core/ops/window.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -213,6 +214,40 @@ TEST(Transpose, MovesEachElementToItsPlace) {
       } while (std::next_permutation(perm.begin(), perm.end()));
     }
   }
+}
+
+// Each window keeps its taps on the operand.
+TEST(WithoutIdleTaps, KeepsWhatEachWindowReads) {
+  int shrunk = 0;
+  for (int64_t input = 1; input <= 5; ++input) {
+    for (int64_t kernel = 1; kernel <= 9; ++kernel) {
+      for (int64_t stride = 1; stride <= 6; ++stride) {
+        for (int64_t before = 0; before < kernel; ++before) {
+          for (int64_t after = 0; after < kernel; ++after) {
+            if (input + before + after < kernel) continue;
+            const int64_t output = (input + before + after - kernel) / stride + 1;
+            const WindowGeometry w = {{input, 1},  {kernel, 1}, {stride, 1}, {1, 1},
+                                      {before, 0}, {after, 0},  {output, 1}};
+            const WindowGeometry less = WithoutIdleTaps(w);
+            ASSERT_GE(less.pad_before[0], 0);
+            ASSERT_LT(std::max(less.pad_before[0], less.pad_after[0]), less.kernel[0]);
+            ASSERT_LE(less.kernel[0], kernel);
+            ASSERT_EQ(
+                (input + less.pad_before[0] + less.pad_after[0] - less.kernel[0]) / stride + 1,
+                output);
+            shrunk += less.kernel[0] < kernel ? 1 : 0;
+            for (int64_t out = 0; out < output; ++out) {
+              const WindowGeometry::Taps taps = w.TapsInside(0, out);
+              const WindowGeometry::Taps left = less.TapsInside(0, out);
+              ASSERT_EQ(less.Start(0, out) + left.first, w.Start(0, out) + taps.first);
+              ASSERT_EQ(left.last - left.first, taps.last - taps.first);
+            }
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(shrunk, 100);
 }
 
 }  // namespace

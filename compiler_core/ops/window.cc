@@ -43,6 +43,19 @@ WindowGeometry::Taps WindowGeometry::TapsInside(int axis, int64_t out) const {
   return {std::clamp<int64_t>(first, 0, kernel[axis]), std::clamp<int64_t>(last, 0, kernel[axis])};
 }
 
+WindowGeometry WithoutIdleTaps(const WindowGeometry& window) {
+  WindowGeometry w = window;
+  for (int axis = 0; axis < 2; ++axis) {
+    // The first window reads the last taps, and the last window the first ones.
+    const int64_t last = w.output[axis] - 1;
+    const int64_t first_tap = window.TapsInside(axis, last).first;
+    w.kernel[axis] = window.TapsInside(axis, 0).last - first_tap;
+    w.pad_before[axis] -= first_tap;
+    w.pad_after[axis] = std::max<int64_t>(w.Start(axis, last) + w.kernel[axis] - w.input[axis], 0);
+  }
+  return w;
+}
+
 absl::StatusOr<WindowGeometry> MakeWindow(const Node& node, absl::Span<const int64_t> input,
                                           std::array<int64_t, 2> kernel) {
   ASSIGN_OR_RETURN(const std::vector<int64_t> strides,

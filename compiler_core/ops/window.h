@@ -28,6 +28,10 @@ struct WindowGeometry {
   Taps TapsInside(int axis, int64_t out) const;
 };
 
+// Leaves out the rows and columns of taps that lie on padding in every window of a pooling node. A
+// kernel of any size becomes one that follows the operand's.
+WindowGeometry WithoutIdleTaps(const WindowGeometry& window);
+
 // Reads attributes strides [h,w], pads [top,bottom,left,right] and dilations [h,w] (1 where
 // absent) of a node over an operand of shape `input` [n,h,w,c]. INVALID_ARGUMENT where they do not
 // fit.

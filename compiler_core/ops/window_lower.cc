@@ -212,6 +212,9 @@ absl::StatusOr<Operand> GatherTaps(LowerContext& context, Operand image, int64_t
                                    int64_t first, int64_t channels, const WindowGeometry& window,
                                    bool tap_major) {
   const int64_t taps = window.kernel[0] * window.kernel[1];
+  if (taps > context.limits().max_node_commands) {
+    return TooManyCommands(context.limits(), "the taps of a window, each gathered by itself, need");
+  }
   const int64_t pixels = window.output[0] * window.output[1];
   const Operand gathered = context.Temp(taps * pixels * channels);
   const Shape shape = {window.output[0], window.output[1], channels};
@@ -230,8 +233,6 @@ absl::StatusOr<Operand> GatherTaps(LowerContext& context, Operand image, int64_t
 }
 
 bool FitsPlaneUnit(const VectorLimits& limits, const WindowGeometry& window) {
-  return window.dilation == std::array<int64_t, 2>{1, 1} &&
-         window.kernel[0] * window.kernel[1] <= limits.max_plane_taps &&
   for (int axis = 0; axis < 2; ++axis) {
     const int64_t padded = window.input[axis] + window.pad_before[axis] + window.pad_after[axis];
     if (window.kernel[axis] > limits.max_plane_side ||
@@ -239,6 +240,8 @@ bool FitsPlaneUnit(const VectorLimits& limits, const WindowGeometry& window) {
       return false;
     }
   }
+  return window.dilation == std::array<int64_t, 2>{1, 1} &&
+         window.kernel[0] * window.kernel[1] <= limits.max_plane_taps &&
          std::max(window.stride[0], window.stride[1]) <= limits.max_plane_stride;
 }
 
@@ -292,7 +295,8 @@ absl::Status EmitBias(LowerContext& context, Operand sums, absl::Span<const floa
 
 absl::Status LowerPool(const OpView& view, LowerContext& context, PoolKind kind) {
   const Shape& shape = view.inputs[0].shape;
-  ASSIGN_OR_RETURN(const WindowGeometry window, MakePoolWindow(view.node, shape));
+  ASSIGN_OR_RETURN(const WindowGeometry stated, MakePoolWindow(view.node, shape));
+  const WindowGeometry window = WithoutIdleTaps(stated);
   ASSIGN_OR_RETURN(const Operand a, context.Input(0));
   const Operand d = context.Output(0);
   const int64_t channels = shape[3];

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/lowering/integer/context.h"
 
@@ -22,13 +23,20 @@ bool AllFull(const integer::Pool& c) {
 }
 
 // The mean (or sum) of a window, one factor a count of taps where that differs.
-void SetScaled(IntegerContext& context, const QuantParams& from, const QuantParams& to, bool mean,
-               integer::Pool& c) {
+absl::Status SetScaled(IntegerContext& context, const QuantParams& from, const QuantParams& to,
+                       bool mean, integer::Pool& c) {
+  constexpr int64_t kMaxFactors = 65535;
   c.kind = integer::Pool::Kind::kScaled;
   c.a_zero = Number(from.zero_point[0]);
   const int64_t taps = int64_t{c.window.kernel_h} * c.window.kernel_w;
+  const int64_t least = AllFull(c) || !mean ? taps : 1;
+  if (taps - least >= kMaxFactors) {
+    return absl::UnimplementedError(absl::StrCat("a mean of windows of up to ", taps,
+                                                 " elements beside padding; allowed are ",
+                                                 kMaxFactors));
+  }
   std::vector<Scaling> scalings;
-  for (int64_t count = AllFull(c) || !mean ? taps : 1; count <= taps; ++count) {
+  for (int64_t count = least; count <= taps; ++count) {
     const double share = mean ? static_cast<double>(count) : 1.0;
     scalings.push_back({from.scale[0] / (to.scale[0] * share), LargestOf(from) * count});
   }
@@ -36,6 +44,7 @@ void SetScaled(IntegerContext& context, const QuantParams& from, const QuantPara
   std::tie(factors, c.rounding) = context.FactorsFor(scalings);
   c.factor_count = Number(static_cast<int64_t>(factors.size()));
   c.factors = context.Factors(factors);
+  return absl::OkStatus();
 }
 
 enum class Over { kMax, kMean, kSum };
@@ -52,7 +61,7 @@ absl::Status EmitPool(IntegerContext& context, Over over, integer::Pool c) {
     c.kind = integer::Pool::Kind::kMean;
     c.result.zero = 0;  // stored integers are averaged as they are
   } else if (over != Over::kMax) {
-    SetScaled(context, from, to, over == Over::kMean, c);
+    RETURN_IF_ERROR(SetScaled(context, from, to, over == Over::kMean, c));
   } else if (SameParams(from, to)) {
     c.result.zero = 0;
   } else {
@@ -74,7 +83,8 @@ absl::Status EmitPool(IntegerContext& context, Over over, integer::Pool c) {
 absl::Status LowerPool(IntegerContext& context) {
   const Node& root = context.root();
   const Shape& in = context.graph().type(root.inputs[0]).shape;
-  ASSIGN_OR_RETURN(const WindowGeometry window, MakePoolWindow(root, in));
+  ASSIGN_OR_RETURN(const WindowGeometry stated, MakePoolWindow(root, in));
+  const WindowGeometry window = WithoutIdleTaps(stated);
   integer::Pool c;
   ASSIGN_OR_RETURN(c.a, context.Input(context.layer().inputs[0]));
   c.n = Number(in[0]);
