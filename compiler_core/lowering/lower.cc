@@ -146,6 +146,13 @@ class Lowerer : public LowerContext {
           absl::StrCat("the convolution's image has ", convolution.in_h, " x ", convolution.in_w,
                        " pixels; the unit takes at most ", kMaxImageSide, " on each side"));
     }
+    if (std::max(convolution.in_h * convolution.in_w * convolution.in_c,
+                 convolution.out_h() * convolution.out_w() *
+                     std::min(convolution.columns, kMaxBlockExtent)) > kMaxUnitElements) {
+      return absl::UnimplementedError(
+          absl::StrCat("the convolution's image or result has more than ", kMaxUnitElements,
+                       " elements, the most that the unit takes"));
+    }
     const int64_t taps = convolution.kernel_h * convolution.kernel_w;
     const ValueId bias =
         convolution.bias_operand < 0 ? ValueId() : node_->inputs[convolution.bias_operand];
@@ -382,6 +389,10 @@ class Lowerer : public LowerContext {
     if (def.lower == nullptr) {
       status = absl::UnimplementedError(absl::StrCat(
           "operator ", NameOf(node.op), " has no commands on core ", std::string(core_.name)));
+    } else if (std::any_of(node.inputs.begin(), node.inputs.end(), [this](ValueId input) {
+                 return graph_.type(input).element_count() == 0;
+               })) {
+      status = absl::UnimplementedError("an operand has no elements");
     } else if (!PoisonedOperand(node)) {
       std::vector<TensorType> types;
       std::vector<const Tensor*> constants;
@@ -459,6 +470,7 @@ class Lowerer : public LowerContext {
   std::map<BufferId, int> views_;    // further values that lie in a buffer
   const Node* node_ = nullptr;
   bool waits_ = true;
+  int64_t commands_ = 0;  // emitted
 };
 
 }  // namespace
@@ -470,7 +482,6 @@ std::vector<WeightName> WeightNames(const Graph& graph) {
     if (graph.ConstantOf(node.inputs[1]) == nullptr) continue;
     const std::string& name = graph.def(node.inputs[1]).source.name;
     const bool known = std::any_of(names.begin(), names.end(),
-  int64_t commands_ = 0;  // emitted
                                    [&](const WeightName& weight) { return weight.name == name; });
     if (!known) names.push_back({name, node.op == Op::kConv2D});
   }

@@ -13,7 +13,8 @@ namespace npuc {
 // before keeps its own. Passes are pure and thread-safe, linear in nodes, and touch constants'
 // bytes only where they say so.
 
-// Replaces nodes whose operands are all constants by their values, within the budget. A weight that
+// Replaces nodes whose operands are all constants by their values, within the budget. What has no
+// elements is a constant, too, and no operand of a Concat. A weight that
 // is only reshaped or transposed keeps the weight's name.
 absl::StatusOr<Graph> ConstantFold(const Graph& graph, FoldBudget budget = {});
 

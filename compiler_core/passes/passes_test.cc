@@ -103,6 +103,41 @@ TEST(ConstantFold, AWeightThatOnlyMovesKeepsItsName) {
     return %d @"out")");
 }
 
+// A product over no elements is 0, a concatenation with none is what else it joins, and no operator
+// is left whose result has none.
+TEST(ConstantFold, WhatHasNoElementsIsConstant) {
+  Expect(&All, R"(
+    %x = Placeholder() : f32[2,3] @"x"
+    %w = Const() {value = f32[0,3] ""} : f32[0,3] @"w"
+    %none = Slice(%x) {begin = [0, 0], size = [2, 0]} : f32[2,0] @"none"
+    %turned = Transpose(%none) {perm = [1, 0]} : f32[0,2] @"turned"
+    %back = Transpose(%turned) {perm = [1, 0]} : f32[2,0] @"back"
+    %zero = MatMul(%back, %w) : f32[2,3] @"zero"
+    %sum = Add(%x, %zero) : f32[2,3] @"sum"
+    %shown = Relu(%sum) : f32[2,3] @"shown"
+    %joined = Concat(%back, %shown) {axis = 1} : f32[2,3] @"joined"
+    return %joined @"y")",
+         R"(
+    %x = Placeholder() : f32[2,3] @"x"
+    %shown = Relu(%x) : f32[2,3] @"shown"
+    return %shown @"y")");
+}
+
+TEST(ConstantFold, AnInputWithoutElementsStays) {
+  Expect(&All, R"(
+    %x = Placeholder() : f32[2] @"x"
+    %none = Placeholder() : f32[0] @"none"
+    %relu = Relu(%none) : f32[0] @"relu"
+    %y = Concat(%x, %relu) {axis = 0} : f32[2] @"y"
+    %z = Relu(%y) : f32[2] @"z"
+    return %z @"z")",
+         R"(
+    %x = Placeholder() : f32[2] @"x"
+    %none = Placeholder() : f32[0] @"none"
+    %z = Relu(%x) : f32[2] @"z"
+    return %z @"z")");
+}
+
 TEST(ConstantFold, KeepsToItsBudget) {
   const Graph graph = Parse(R"(
     %a = Const() {value = i8[100] splat "01"} : i8[100]

@@ -6,11 +6,14 @@
 #include <random>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "compiler_core/lowering/lower.h"
 #include "compiler_core/lowering/support.h"
+#include "compiler_core/ops/graph_builder.h"
 #include "compiler_core/ops/op.h"
 #include "compiler_core/passes/passes.h"
 #include "compiler_core/pipeline/random_nodes_test_util.h"
@@ -83,6 +86,83 @@ uint32_t SeedOf(const OpDef& def, uint32_t round) {
   uint32_t seed = 2166136261u + round;
   for (const char letter : NameOf(def.op)) seed = (seed ^ static_cast<uint8_t>(letter)) * 16777619u;
   return seed;
+}
+
+// The result of one node of constants and an input, as the simulator computes it.
+std::vector<float> Computed(Op op, std::vector<Tensor> operands, std::vector<bool> is_constant,
+                            AttrMap attrs = {}) {
+  NodeSpec spec;
+  spec.op = op;
+  spec.attrs = std::move(attrs);
+  spec.operands = std::move(operands);
+  spec.is_constant = std::move(is_constant);
+  const absl::StatusOr<NodeGraph> built = BuildNodeGraph(spec);
+  EXPECT_TRUE(built.ok()) << built.status();
+  Diagnostics diagnostics;
+  const auto got = Simulate(built->graph, built->inputs, OptionsOf(false), diagnostics);
+  EXPECT_TRUE(got.ok()) << got.status();
+  return got.ok() ? (*got)[0] : std::vector<float>();
+}
+
+// A mask times the lowest float, and a number that keeps a divisor from 0.
+TEST(LowerScalars, NumbersThatFp16LacksStayFinite) {
+  const auto scalar = [](float value) { return Tensor::FromFloats({}, {value}); };
+  const Tensor mask = Tensor::FromFloats({2}, {0, 1});
+  EXPECT_EQ(Computed(Op::kMul, {mask, scalar(-3.4e38f)}, {false, true}),
+            (std::vector<float>{0, -65504}));
+  EXPECT_EQ(Computed(Op::kSub, {scalar(1e9f), mask}, {true, false}),
+            (std::vector<float>{65504, 65504}));
+  EXPECT_EQ(Computed(Op::kAdd, {mask, scalar(1e-12f)}, {false, true}),
+            (std::vector<float>{0x1p-24f, 1}));
+  EXPECT_EQ(Computed(Op::kMaximum, {mask, scalar(1e-12f)}, {false, true}),
+            (std::vector<float>{0x1p-24f, 1}));
+}
+
+TEST(LowerReduce, MeansOfLargeRowsThatTheUnitDoesNotStrideOverDoNotOverflow) {
+  const std::vector<float> values(3 * 70000, 60000.0f);
+  const std::vector<float> means =
+      Computed(Op::kReduceMean, {Tensor::FromFloats({1, 3, 70000}, values)}, {false},
+               {{"axes", std::vector<int64_t>{1}}});
+  ASSERT_EQ(means.size(), 70000u);
+  EXPECT_NEAR(*std::min_element(means.begin(), means.end()), 60000, 64);
+  EXPECT_NEAR(*std::max_element(means.begin(), means.end()), 60000, 64);
+}
+
+AttrMap PoolAttrs(int64_t kernel, int64_t stride, int64_t before, int64_t after) {
+  return {{"kernel", std::vector<int64_t>{kernel, kernel}},
+          {"strides", std::vector<int64_t>{stride, stride}},
+          {"pads", std::vector<int64_t>{before, after, before, after}}};
+}
+
+TEST(LowerPool, PaddedMeansOfLargeValuesDoNotOverflow) {
+  const std::vector<float> values(6 * 6 * 4, 60000.0f);
+  for (const float mean : Computed(Op::kAvgPool, {Tensor::FromFloats({1, 6, 6, 4}, values)},
+                                   {false}, PoolAttrs(3, 1, 1, 1))) {
+    EXPECT_NEAR(mean, 60000, 64);
+  }
+}
+
+// A window of 9 million taps of which one lies on the image, and one of 90,000 that lie on it.
+TEST(LowerPool, CommandsFollowTheTapsThatReadTheImage) {
+  for (const auto& [side, kernel, before, after] :
+       {std::tuple<int64_t, int64_t, int64_t, int64_t>{4, 3000, 2999, 0}, {300, 300, 1, 1}}) {
+    const std::vector<float> values(static_cast<size_t>(side * side), 1.0f);
+    NodeSpec spec;
+    spec.op = Op::kAvgPool;
+    spec.attrs = PoolAttrs(kernel, kernel == 300 ? 1 : kernel, before, after);
+    spec.operands = {Tensor::FromFloats({1, side, side, 1}, values)};
+    spec.is_constant = {false};
+    const absl::StatusOr<NodeGraph> built = BuildNodeGraph(spec);
+    ASSERT_TRUE(built.ok()) << built.status();
+    Diagnostics diagnostics;
+    const auto lowered = Lower(built->graph, *FindCore("GRUS"), {}, diagnostics);
+    EXPECT_EQ(lowered.ok(), kernel == 3000);
+    if (lowered.ok()) {
+      EXPECT_LT(lowered->program.commands.size(), 10u);
+    } else {
+      EXPECT_EQ(diagnostics.list()[0].kind, DiagnosticKind::kTooManyCommands);
+    }
+  }
 }
 
 int64_t ElementsOf(uint32_t round) {
@@ -186,6 +266,65 @@ TEST(LowerConvolution, AnImageWiderThanItsFieldIsRefused) {
         EXPECT_THAT(diagnostics.list()[0].message, testing::HasSubstr("at most 65535"));
       }
     }
+  }
+}
+
+absl::StatusOr<LoweredModel> LoweredConvolution(const Shape& image, const Shape& weight,
+                                                Diagnostics& diagnostics) {
+  Graph graph;
+  GraphBuilder builder(&graph);
+  const ValueId x = graph.AddInput("x", {DType::kFloat32, image});
+  const std::vector<float> ones(static_cast<size_t>(ElementCount(weight)), 1.0f);
+  const ValueId w = builder.Const(Tensor::FromFloats(weight, ones), {"w", "Const"});
+  const AttrMap attrs = {{"strides", std::vector<int64_t>{1, 1}},
+                         {"pads", std::vector<int64_t>{0, 0, 0, 0}}};
+  const ValueId y = *builder.AddOne(Op::kConv2D, {x, w}, attrs, {"conv", "Conv2D"});
+  graph.AddOutput({"y", y});
+  return Lower(graph, *FindCore("GRUS"), {}, diagnostics);
+}
+
+// The unit's operands have at most 2^27 elements.
+TEST(LowerConvolution, ALargerOperandThanTheUnitTakesIsRefused) {
+  for (const Shape& image : {Shape{1, 9000, 9000, 2}, Shape{1, 12000, 12000, 1}}) {
+    Diagnostics diagnostics;
+    EXPECT_FALSE(LoweredConvolution(image, {3, 3, image[3], 1}, diagnostics).ok());
+    ASSERT_EQ(diagnostics.list().size(), 1u);
+    EXPECT_EQ(diagnostics.list()[0].kind, DiagnosticKind::kNotLowerable);
+    EXPECT_THAT(diagnostics.list()[0].message, testing::HasSubstr("134217728"));
+  }
+}
+
+// A byte counts the depthwise unit's tiles: wider images take the convolution unit.
+TEST(LowerConvolution, TheTilesOfADepthwiseCommandFitTheirCount) {
+  for (const int64_t width : {32 + 254 * 28, 33 + 254 * 28}) {
+    Diagnostics diagnostics;
+    const auto lowered = LoweredConvolution({1, 1, width, 1}, {1, 5, 1, 4}, diagnostics);
+    ASSERT_TRUE(lowered.ok()) << lowered.status();
+    const auto& commands = lowered->program.commands;
+    const bool is_depthwise = std::any_of(commands.begin(), commands.end(), [](const Command& c) {
+      const auto* raw = std::get_if<RawCommand>(&c.body);
+      return raw != nullptr && raw->opcode == 0x42;
+    });
+    EXPECT_EQ(is_depthwise, width == 32 + 254 * 28) << width;
+  }
+}
+
+// 16 bits count the planes of a depthwise command.
+TEST(LowerConvolution, MoreResultChannelsThanACommandCountsTakeSeveral) {
+  constexpr int64_t kChannels = 70000;
+  std::vector<float> weights(4 * kChannels);
+  for (int64_t i = 0; i < 4 * kChannels; ++i) weights[i] = static_cast<float>(i % 7);
+  const std::vector<float> got = Computed(
+      Op::kConv2D,
+      {Tensor::FromFloats({1, 3, 3, 1}, std::vector<float>(9, 1.0f)),
+       Tensor::FromFloats({2, 2, 1, kChannels}, weights)},
+      {false, true},
+      {{"strides", std::vector<int64_t>{1, 1}}, {"pads", std::vector<int64_t>{0, 0, 0, 0}}});
+  ASSERT_EQ(got.size(), static_cast<size_t>(4 * kChannels));
+  for (int64_t i = 0; i < 4 * kChannels; ++i) {
+    float want = 0;
+    for (int64_t tap = 0; tap < 4; ++tap) want += weights[tap * kChannels + i % kChannels];
+    ASSERT_EQ(got[i], want) << i;
   }
 }
 

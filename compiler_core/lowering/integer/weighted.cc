@@ -227,6 +227,7 @@ absl::StatusOr<Operand> TakeRows(IntegerContext& context, const QuantParams& inp
 absl::Status SetGeometry(IntegerContext& context, const LayerKernel& kernel, integer::Convolve& c) {
   const Node& root = context.root();
   const Shape& in = context.graph().type(root.inputs[0]).shape;
+  if (kernel.group == 0) return absl::UnimplementedError("an operand has no elements");
   const auto number = [](int64_t value) { return static_cast<int32_t>(value); };
   c.out_c = number(kernel.out);
   if (root.op == Op::kMatMul) {
