@@ -35,8 +35,10 @@ class Owners {
     stretches_.emplace_hint(it, begin, Stretch{end, owner});
   }
 
-  // The first byte of [begin, end) that somebody else than `owner` wrote last.
+  // The first byte of [begin, end) that somebody else than `owner` wrote last. An empty range, as
+  // of a row of windows wholly in padding, has none.
   Stranger FindStranger(int64_t begin, int64_t end, int32_t owner) const {
+    if (begin >= end) return {};
     auto it = stretches_.upper_bound(begin);
     if (it != stretches_.begin() && std::prev(it)->second.end > begin) --it;
     for (; it != stretches_.end() && it->first < end; ++it) {

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <random>
+#include <variant>
 #include <vector>
 
 #include "compiler_core/ir/integer/command.h"
@@ -75,6 +76,15 @@ TEST(PlanMemoryByRows, PartsOfAConcatenationLieOverDeadOperands) {
   nets.Copy(0, 1, 64);
   // The input lies one element, which alignment makes 16, above its place in the output.
   EXPECT_EQ(Plan(nets.program).arena_bytes, 144);
+}
+
+// The last row of windows of one pixel lies in the padding below the map, and reads nothing.
+TEST(CheckMemoryPlan, RowsOfPaddingAloneReadNothing) {
+  Nets nets({8, 8, 3}, {10, 10, 8});
+  nets.Convolution(0, 1, 1);
+  auto& c = std::get<integer::Convolve>(nets.program.commands[0].body);
+  c.window.pad_top = c.window.pad_left = 1;
+  Plan(nets.program);
 }
 
 TEST(CheckMemoryPlan, RefusesOneRowTooMuch) {

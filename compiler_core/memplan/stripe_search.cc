@@ -88,8 +88,9 @@ class StripeSearch {
     return {limits.begin(), limits.end()};
   }
 
-  // The program with these ways; adds to the report what they are.
-  integer::Program Apply(const Ways& ways, StripeReport& report) const {
+  // The program with these ways; adds to the report what they are. None where a chain that was
+  // turned round cannot be cut.
+  std::optional<integer::Program> Apply(const Ways& ways, StripeReport& report) const {
     integer::Program result = program_;
     result.commands.clear();
     for (const Way& way : ways) {
@@ -99,6 +100,7 @@ class StripeSearch {
       }
       std::optional<Stripes> stripes =
           CutInStripes(program_, uses_, way.chain, static_cast<int32_t>(result.buffers.size()));
+      if (!stripes.has_value()) return std::nullopt;
       StripeReport::Chain& chain = report.chains.emplace_back();
       chain.first_layer = program_.commands[way.chain.first].layer;
       chain.last_layer = program_.commands[way.chain.end - 1].layer;
@@ -424,18 +426,19 @@ class PlanChooser {
     ++plans_;
     StripeReport report = report_;
     report.chains.clear();
-    integer::Program program = search_.Apply(ways, report);
+    std::optional<integer::Program> program = search_.Apply(ways, report);
+    if (!program.has_value()) return kNoWay;
     ASSIGN_OR_RETURN(MemoryPlanResult memory,
-                     PlanMemoryByRows(program, goal_.alignment_bytes, goal_.ports_in_data));
-    const int64_t arena_bytes = program.data_bytes;
+                     PlanMemoryByRows(*program, goal_.alignment_bytes, goal_.ports_in_data));
+    const int64_t arena_bytes = program->data_bytes;
     if (arena_bytes >= planned_.data_bytes) return arena_bytes;
     report.arena_bytes = arena_bytes;
-    const integer::FrameLoad frame = integer::FrameLoadOf(program, core_);
+    const integer::FrameLoad frame = integer::FrameLoadOf(*program, core_);
     report.cycles = frame.cycles;
     report.macs = frame.load.macs;
     memory.is_reordered = memory_.is_reordered;
     memory.order_bound_bytes = memory_.order_bound_bytes;
-    planned_ = std::move(program);
+    planned_ = *std::move(program);
     memory_ = memory;
     report_ = std::move(report);
     return arena_bytes;
