@@ -80,6 +80,13 @@ int64_t RoundHalfEven(double x);
 int64_t RoundHalfAway(double x);
 
 // 1 / (1 + x) for x of 31 fraction bits in (0, 1), in 31 fraction bits. Source: gemmlowp's
+// Between two entries of a table that are 2^shift places apart (shift 0..16), `rest` places behind
+// the first: linear, to nearest, ties upwards.
+inline int64_t Interpolate(int64_t low, int64_t high, int64_t rest, int shift) {
+  if (shift == 0) return low;
+  return low + (((high - low) * rest + (int64_t{1} << (shift - 1))) >> shift);
+}
+
 // one_over_one_plus_x_for_x_in_0_1, three Newton-Raphson steps.
 int32_t OneOverOnePlus(int32_t x);
 // exp(x) for x <= 0 of 26 fraction bits, in 31 fraction bits. Source: gemmlowp's

@@ -108,7 +108,7 @@ struct QuantOptions {
   int weight_bits = 8;
   int bias_bits = 32;
   int activation_bits = 8;
-  int lut_items_in_bits = 8;
+  int lut_items_in_bits = 0;  // 0: as many as the curve of each function needs
   QuantMethod weight_method = QuantMethod::kPerTensorSymmetricRestricted;
   QuantMethod activation_method = QuantMethod::kPerTensorSymmetricFull;
   QuantStrategy activation_strategy = {QuantStrategy::Kind::kMean, 0};

@@ -7,6 +7,9 @@ namespace npuc {
 // to 16 bits. lut_items_in_bits asks for more.
 inline constexpr int kLeastFixedPointTableBits = 12;
 
+// Compass's default of lut_items_in_bits, which its files state for every layer.
+inline constexpr int kCompassTableBits = 8;
+
 }  // namespace npuc
 
 #endif  // NPUC_COMPILER_CORE_BASE_TABLE_BITS_H_

@@ -87,7 +87,8 @@ class QuantRules {
   }
 
   void CheckTables() {
-    if (options_.lut_items_in_bits == usual_.lut_items_in_bits || has_template_) return;
+    const int bits = options_.lut_items_in_bits;
+    if (bits == usual_.lut_items_in_bits || bits == kCompassTableBits || has_template_) return;
     if (IsFixedPoint(core_)) {
       Note("lut_items_in_bits", options_.lut_items_in_bits > kLeastFixedPointTableBits,
            absl::StrCat("core ", core_.name, " has tables of 2^", kLeastFixedPointTableBits,

@@ -156,7 +156,8 @@ absl::StatusOr<std::optional<LayerQuant>> LayerQuantOf(const Node& node) {
     return true;
   };
   if (!take("multiplier_bits", kMinMultiplierBits, kMaxMultiplierBits, settings.multiplier_bits) ||
-      !take("lut_bits", kMinLutBits, kMaxLutBits, settings.lut_bits) ||
+      (IntAttrOr(node, "lut_bits", kMinLutBits) != kChosenLutBits &&
+       !take("lut_bits", kMinLutBits, kMaxLutBits, settings.lut_bits)) ||
       !take("bias_effective_bits", kMinBiasBits, kMaxBiasBits, settings.bias_effective_bits)) {
     return absl::InvalidArgumentError("settings of a layer that are out of range");
   }

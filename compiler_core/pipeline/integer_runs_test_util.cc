@@ -55,9 +55,7 @@ QuantPlan PlanByExtrema(const Graph& graph, const std::vector<std::vector<Tensor
                         int bits, bool symmetric) {
   QuantPlan plan;
   plan.layers = GroupLayers(graph);
-  LayerQuant settings;
-  settings.lut_bits = bits == 8 ? 8 : 12;
-  plan.settings.assign(plan.layers.size(), settings);
+  plan.settings.resize(plan.layers.size());
   const DType dtype = bits == 8 ? DType::kInt8 : DType::kInt16;
   const double top = std::ldexp(1.0, bits - 1) - 1;
   for (const Layer& layer : plan.layers) {

@@ -1,3 +1,4 @@
+#include "compiler_core/base/table_bits.h"
 #include "compiler_core/quant/layer_template.h"
 
 #include "absl/strings/str_cat.h"
@@ -78,7 +79,8 @@ std::string Members(const QuantPlan& plan, size_t i, const LayerSettings& s,
   text("q_strategy_weight", NameOf(s.weight_strategy));
   raw("running_statistic_momentum", JsonNumber(s.momentum));
   raw("histc_bins", absl::StrCat(s.histc_bins));
-  raw("lut_items_in_bits", absl::StrCat(s.lut_bits));
+  const bool has_table = s.lut_bits != kChosenLutBits;
+  raw("lut_items_in_bits", absl::StrCat(has_table ? s.lut_bits : kCompassTableBits));
   raw("force_dtype_int", s.force_dtype_int ? "true" : "false");
   raw("force_shift_positive", "false");
   text("trigger_float_op", s.in_float ? "float32_preferred" : "disable");

@@ -17,6 +17,7 @@
 #include "compiler_core/quant/read_ranges.h"
 #include "compiler_core/quant/state.h"
 #include "compiler_core/quant/state_samples.h"
+#include "compiler_core/quant/table_runs.h"
 
 namespace npuc {
 namespace {
@@ -45,6 +46,7 @@ class Quantizer {
       RETURN_IF_ERROR(CorrectBiases(state_, evaluators_->search));
       evaluators_.reset();
     }
+    SettleTables(state_);
     if (samples() != nullptr) RETURN_IF_ERROR(MeasureFidelity());
     ReportBiases(state_, input_.model_name, result_.log, diagnostics_);
     return Assemble();
@@ -461,7 +463,12 @@ class Quantizer {
     const std::vector<GraphOutput>& outputs = state_.graph->outputs();
     result_.outputs.resize(outputs.size());
     const FakeQuants quants = QuantsOf(state_, state_.values);
-    const FloatExecutor::Hook apply = HookOf(quants);
+    TableRuns tables(state_);
+    const FloatExecutor::Hook round = HookOf(quants);
+    const FloatExecutor::Hook apply = [&](ValueId id, absl::Span<float> value) {
+      tables.Replace(id, value);
+      round(id, value);
+    };
     FloatExecutor::Arena float_arena = state_.executor->MakeArena();
     FloatExecutor::Arena arena = state_.quantized->MakeArena();
     std::vector<std::vector<float>> inputs;
@@ -475,6 +482,7 @@ class Quantizer {
       }
       for (int node = 0; node < state_.graph->node_count(); ++node) {
         RETURN_IF_ERROR(state_.executor->Run(float_arena, node, node + 1, nullptr));
+        tables.Before(NodeId(node), *state_.quantized, arena);
         RETURN_IF_ERROR(state_.quantized->Run(arena, node, node + 1, apply));
         for (const ValueId id : state_.graph->nodes()[node].outputs) {
           const int layer = state_.producer[id.value()];

@@ -475,6 +475,27 @@ TEST(QuantizeNotFinite, NamesTheLayerAndTheSample) {
 }
 
 // Trimmed infinities are counted as what they are trimmed to, and nothing behind sees the others.
+// The figures are those of the core's tables, not of the functions.
+TEST(QuantizeTables, FiguresSeeTheTable) {
+  Graph graph;
+  NpyArray array;
+  array.shape = {64, 4};
+  std::vector<float> values;
+  for (int i = 0; i < 256; ++i) values.push_back(0.02F * std::pow(1.02F, static_cast<float>(i)));
+  array.bytes.assign(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+  const std::string samples = WriteNpy(array).value();
+  QuantizeInput input = InputOfFunction(Op::kReciprocal, samples, graph);
+  input.options.activation_bits = 16;
+  input.options.activation_strategy = {QuantStrategy::Kind::kExtrema, 0};
+  const QuantizeResult chosen = Quantized(input);
+  const size_t function = 1;  // behind the input
+  EXPECT_GT(chosen.plan.settings[function].lut_bits, 12);
+  input.options.lut_items_in_bits = 8;
+  const QuantizeResult coarse = Quantized(input);
+  EXPECT_EQ(coarse.plan.settings[function].lut_bits, 8);
+  EXPECT_LT(coarse.outputs[0].sqnr_db(), chosen.outputs[0].sqnr_db() - 20);
+}
+
 TEST(QuantizeNotFinite, TrimmedInfinitiesAreTaken) {
   Graph graph;
   const std::string samples = TwoSamples(0);

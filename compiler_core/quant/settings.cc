@@ -14,7 +14,9 @@ LayerSettings FixedPointSettings(LayerSettings settings) {
   settings.bias_bits = 48;
   settings.activation_strategy = settings.weight_strategy = {QuantStrategy::Kind::kExtrema, 0};
   settings.force_dtype_int = true;
-  settings.lut_bits = std::max(settings.lut_bits, kLeastFixedPointTableBits);
+  if (settings.lut_bits != kChosenLutBits) {
+    settings.lut_bits = std::max(settings.lut_bits, kLeastFixedPointTableBits);
+  }
   // What is no power of two, the share of a mean's window: 15 bits would be off by half a step.
   settings.multiplier_bits = 30;
   return settings;

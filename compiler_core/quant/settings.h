@@ -22,7 +22,7 @@ struct LayerSettings {
   QuantStrategy weight_strategy = {QuantStrategy::Kind::kExtrema, 0};
   double momentum = 0.9;  // running_statistic_momentum
   int64_t histc_bins = 2048;
-  int lut_bits = 8;
+  int lut_bits = kChosenLutBits;
   bool force_dtype_int = false;  // results that are nowhere negative are signed too
   bool in_float = false;         // trigger_float_op: float32_preferred
   int multiplier_bits = 15;

@@ -227,17 +227,15 @@ void SumProducts(const Product& c, const Factor& factor, const uint8_t* a, const
           });
 }
 
-// A table of T at `place`, 0..65535 of a 16-bit operand: linear between entries, to nearest, ties
-// upwards.
+// A table of T at `place`, 0..65535 of a 16-bit operand.
 template <typename T>
-int64_t Interpolate(const uint8_t* table, int64_t place, int index_bits) {
+int64_t LookUp(const uint8_t* table, int64_t place, int index_bits) {
   const int shift = 16 - index_bits;
   const int64_t index = place >> shift;
   const int64_t low = LoadAs<T>(table, index);
   if (shift == 0) return low;
   const int64_t rest = place & ((int64_t{1} << shift) - 1);
-  const int64_t high = LoadAs<T>(table, index + 1);
-  return low + (((high - low) * rest + (int64_t{1} << (shift - 1))) >> shift);
+  return Interpolate(low, LoadAs<T>(table, index + 1), rest, shift);
 }
 
 // Multiplying by 2^left modulo 2^32, then by a factor of 31 fraction bits.
@@ -278,7 +276,7 @@ void SoftmaxTable(const Softmax& c, const Factor& factor, const uint8_t* a, cons
   const bool wide = SizeOf(c.a_type) == 2;
   const auto exponential = [&](int64_t i) -> uint64_t {
     const int64_t place = Load(a, c.a_type, row + i) - largest + (wide ? 65535 : 255);
-    return static_cast<uint64_t>(wide ? Interpolate<uint32_t>(table, place, c.index_bits)
+    return static_cast<uint64_t>(wide ? LookUp<uint32_t>(table, place, c.index_bits)
                                       : int64_t{LoadAs<uint32_t>(table, place)});
   };
   uint64_t sum = 0;
@@ -415,7 +413,7 @@ void Run(const Lookup& c, const uint8_t* a, const uint8_t* table, uint8_t* d, bo
     ForEachRow(c.count, descending, [&](int64_t i) {
       const int64_t place = Load(a, c.a_type, i) - lowest;
       const int64_t value = SizeOf(c.a_type) == 1 ? int64_t{LoadAs<T>(table, place)}
-                                                  : Interpolate<T>(table, place, c.index_bits);
+                                                  : LookUp<T>(table, place, c.index_bits);
       Store(c.result, d, i, value - c.result.zero);
     });
   });

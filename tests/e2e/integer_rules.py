@@ -202,32 +202,56 @@ FUNCTIONS = {
     "NEG": np.negative,
     "EXP": np.exp,
 }
-LUT_BITS = 8
+PLACES = 1 << 16  # of a 16-bit operand
 
 
 def table(function, points, out):
-    """Entries of a function's table, and whether one lies so near the middle of two integers that
-    the function's last bit decides."""
+    """Entries of a function's table, and the real values, in steps, that they stand for."""
     scaled = FUNCTIONS[function](points) / np.float64(out.scale)
+    low, high = limits(out.dtype)
+    entries = np.clip(half_away(scaled) + out.zero, low, high).astype(np.int64)
+    return entries, np.clip(scaled + out.zero, low, high)
+
+
+def is_doubtful(values, out):
+    """Whether one lies so near the middle of two integers that the function's last bit decides."""
     near = 2e-2 if is_wide(out.dtype) else 2e-4  # float32 has 24 bits, and so has the point
-    doubtful = bool((np.abs(np.abs(scaled - np.floor(scaled)) - 0.5) < near).any())
-    return np.clip(half_away(scaled) + out.zero, *limits(out.dtype)).astype(np.int64), doubtful
+    return bool((np.abs(np.abs(values - np.floor(values)) - 0.5) < near).any())
+
+
+def interpolated(entries, place, bits):
+    """Entries at all places, of which a table has 2^bits + 1."""
+    shift = 16 - bits
+    if shift == 0:
+        return entries[place]
+    low, rest = place >> shift << shift, place & ((1 << shift) - 1)
+    step = (entries[low + (1 << shift)] - entries[low]) * rest + (1 << (shift - 1))
+    return entries[low] + (step >> shift)
+
+
+def table_bits(entries, values, most):
+    """The least number of bits whose table is nowhere further than `most` from the values, and
+    whether the last bits of the function decide that."""
+    place = np.arange(PLACES)
+    doubtful = False
+    for bits in range(4, 17):
+        worst = np.abs(interpolated(entries, place, bits) - values[:PLACES]).max()
+        doubtful = doubtful or abs(worst - most) < 2e-2 * most
+        if worst <= most:
+            return bits, doubtful
+    return 16, doubtful
 
 
 def lookup(function, x, source, out):
     """(result, doubtful)."""
     low, high = limits(source.dtype)
     if not is_wide(source.dtype):
-        points = real(np.arange(low, high + 1), source)
-        entries, doubtful = table(function, points, out)
-        return entries[x - low], doubtful
-    shift = 16 - LUT_BITS
-    points = real(low + (np.arange(2**LUT_BITS + 1) << shift), source)
-    entries, doubtful = table(function, points, out)
-    place = x - low
-    index, rest = place >> shift, place & ((1 << shift) - 1)
-    step = (entries[index + 1] - entries[index]) * rest + (1 << (shift - 1))
-    return entries[index] + (step >> shift), doubtful
+        entries, values = table(function, real(np.arange(low, high + 1), source), out)
+        return entries[x - low], is_doubtful(values, out)
+    entries, values = table(function, real(low + np.arange(PLACES + 1), source), out)
+    bits, doubtful = table_bits(entries, values, 1.5)
+    return interpolated(entries, x - low, bits), (
+        doubtful or is_doubtful(values[::1 << (16 - bits)], out))
 
 
 def softmax(x, source, out):
@@ -239,13 +263,11 @@ def softmax(x, source, out):
     distance = x.max(axis=-1, keepdims=True) - x
     one = 1 << 30
     if is_wide(source.dtype):
-        shift = 16 - LUT_BITS
-        index = np.arange(2**LUT_BITS + 1)
-        behind = (65535 / 2**shift - index) * 2.0**shift * float(source.scale)
-        entries = np.minimum(np.rint(one * np.exp(-behind)), 2.0**31).astype(np.int64)
-        place = 65535 - distance
-        at, rest = place >> shift, place & ((1 << shift) - 1)
-        e = entries[at] + (((entries[at + 1] - entries[at]) * rest + (1 << (shift - 1))) >> shift)
+        behind = (PLACES - 1 - np.arange(PLACES + 1)) * float(source.scale)
+        values = np.minimum(one * np.exp(-behind), 2.0**31)
+        entries = np.rint(values).astype(np.int64)
+        bits, _ = table_bits(entries, values, one * min(float(out.scale), 1 / 256) / 2)
+        e = interpolated(entries, PLACES - 1 - distance, bits)
     else:
         e = np.rint(one * np.exp(-np.arange(256) * float(source.scale))).astype(np.int64)[distance]
     total = np.maximum(e.sum(axis=-1, keepdims=True), 1)

@@ -43,6 +43,7 @@ struct Layer {
 };
 
 // Of the settings below.
+inline constexpr int kChosenLutBits = 0;  // lowering takes as many as the function's curve needs
 inline constexpr int kMinLutBits = 4;
 inline constexpr int kMaxLutBits = 16;
 inline constexpr int kMinMultiplierBits = 2;
@@ -53,7 +54,8 @@ inline constexpr int kMaxBiasBits = 48;
 // The settings in force for one layer that lowering needs beside the tensors' parameters.
 struct LayerQuant {
   bool in_float = false;     // left unquantized: its operands and results cross the border as float
-  int lut_bits = 8;          // a function's table has 2^lut_bits entries
+  // A function of a 16-bit operand has a table of 2^lut_bits entries.
+  int lut_bits = kChosenLutBits;
   int multiplier_bits = 15;  // of the requantization multiplier: 2..31
   int bias_effective_bits = 32;  // high bits of the bias that take part
   // Of a layer with weights: the requantization's factors, one or one a result channel, where the

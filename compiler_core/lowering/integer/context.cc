@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -146,6 +147,16 @@ Operand IntegerContext::Factors(absl::Span<const Factor> factors) {
 
 void IntegerContext::Emit(integer::Body body) {
   program_.commands.push_back({std::move(body), layer_->name});
+}
+
+void IntegerContext::Warn(DiagnosticKind kind, std::string message, std::string fix) {
+  if (diagnostics_ == nullptr) return;
+  diagnostics_->Add({.kind = kind,
+                     .message = std::move(message),
+                     .file = model_name_,
+                     .node = layer_->name,
+                     .op = layer_->type,
+                     .fix = std::move(fix)});
 }
 
 void IntegerContext::AddPort(const std::string& name, ValueId value, std::vector<PortTensor>& ports,

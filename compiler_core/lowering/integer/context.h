@@ -10,10 +10,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "compiler_core/base/diagnostic.h"
 #include "compiler_core/ir/graph/graph.h"
 #include "compiler_core/ir/graph/quantization.h"
 #include "compiler_core/ir/integer/command.h"
 #include "compiler_core/ops/layers.h"
+#include "compiler_core/ops/stored_table.h"
 
 namespace npuc {
 
@@ -34,8 +36,14 @@ int64_t LargestOf(const QuantParams& params);
 // caller adds the node.
 class IntegerContext {
  public:
-  IntegerContext(const Graph& graph, const QuantPlan& plan, integer::Program& program)
-      : graph_(graph), plan_(plan), program_(program) {}
+  // `diagnostics`: where warnings go; null: nowhere.
+  IntegerContext(const Graph& graph, const QuantPlan& plan, integer::Program& program,
+                 Diagnostics* diagnostics = nullptr, absl::string_view model_name = "")
+      : graph_(graph),
+        plan_(plan),
+        program_(program),
+        diagnostics_(diagnostics),
+        model_name_(model_name) {}
 
   const Graph& graph() const { return graph_; }
   void Begin(const Layer& layer, const LayerQuant& settings);
@@ -66,6 +74,8 @@ class IntegerContext {
   Operand Constant(const std::vector<uint8_t>& bytes);
   Operand Factors(absl::Span<const Factor> factors);
   void Emit(integer::Body body);
+  // A warning about the layer.
+  void Warn(DiagnosticKind kind, std::string message, std::string fix);
   void DeclarePorts();
 
   // The factor nearest to `value` and the rounding that goes with it, by the layer's settings: of
@@ -82,6 +92,8 @@ class IntegerContext {
   const Graph& graph_;
   const QuantPlan& plan_;
   integer::Program& program_;
+  Diagnostics* diagnostics_;
+  const std::string model_name_;
   const Layer* layer_ = nullptr;
   const LayerQuant* settings_ = nullptr;
   std::map<ValueId, Operand> places_;
@@ -140,8 +152,9 @@ absl::StatusOr<Operand> PermutedInput(IntegerContext& context, const QuantParams
 void SetCombineFactors(IntegerContext& context, const QuantParams& a, const QuantParams& b,
                        const QuantParams& d, integer::Combine& c);
 
-// The number of bits of an operand that choose the entry of the layer's table.
-int IndexBits(const IntegerContext& context, const QuantParams& from);
+// The entries of the layer's table of a function of `from`, `entry_bytes` each, as a constant.
+// Warns where the table is too coarse for the function.
+Operand TableConstant(IntegerContext& context, const StoredTable& table, int64_t entry_bytes);
 
 // Whether stored integers mean the same.
 bool SameParams(const QuantParams& a, const QuantParams& b);

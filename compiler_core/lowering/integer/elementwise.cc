@@ -6,13 +6,15 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/ir/integer/access.h"
 #include "compiler_core/lowering/integer/context.h"
-#include "compiler_core/ops/layer_function.h"
 #include "compiler_core/ops/layers.h"
 #include "compiler_core/ops/op.h"
 #include "compiler_core/ops/shape_util.h"
+#include "compiler_core/ops/stored_table.h"
 
 namespace npuc {
 namespace {
@@ -36,35 +38,6 @@ std::vector<Scaling> SumScalings(const QuantParams& a, const QuantParams& b, con
   return {{a.scale[0] / twice, largest_a},
           {b.scale[0] / twice, largest_b},
           {twice / (std::ldexp(1.0, left) * d.scale[0]), largest_sum}};
-}
-
-// Entries of a table: the stored result at each point.
-std::vector<uint8_t> TableBytes(const IntegerContext& context, const QuantParams& to,
-                                const std::vector<double>& values) {
-  const size_t size = static_cast<size_t>(SizeOf(to.dtype));
-  std::vector<uint8_t> bytes(values.size() * size);
-  for (size_t i = 0; i < values.size(); ++i) {
-    constexpr int64_t kLarge = int64_t{1} << 40;
-    const double scaled = values[i] / to.scale[0];
-    const int64_t rounded = context.exact() ? RoundHalfAway(scaled) : RoundHalfEven(scaled);
-    const int64_t stored =
-        std::clamp(std::clamp(rounded, -kLarge, kLarge) + to.zero_point[0], to.qmin, to.qmax);
-    std::memcpy(bytes.data() + i * size, &stored, size);  // little-endian
-  }
-  return bytes;
-}
-
-// The integers that a table has entries for: each of 8 bits, else 2^bits + 1 at equal distances.
-std::vector<float> PointsOf(const QuantParams& from, int index_bits) {
-  const int64_t lowest = integer::LowestValue(from.dtype);
-  const int64_t entries = integer::TableEntries(from.dtype, index_bits);
-  const int64_t step = SizeOf(from.dtype) == 1 ? 1 : int64_t{1} << (16 - index_bits);
-  std::vector<float> points;
-  for (int64_t i = 0; i < entries; ++i) {
-    const int64_t stored = lowest + i * step - from.zero_point[0];
-    points.push_back(static_cast<float>(static_cast<double>(stored) * from.scale[0]));
-  }
-  return points;
 }
 
 bool Jumps(Op op) { return op == Op::kFloor || op == Op::kRound; }
@@ -267,19 +240,21 @@ absl::Status LowerWholeNumbers(IntegerContext& context, const QuantParams& from,
   return absl::OkStatus();
 }
 
-int IndexBits(const IntegerContext& context, const QuantParams& from) {
-  if (SizeOf(from.dtype) == 1) return 8;
-  const std::vector<NodeId>& nodes = context.layer().nodes;
-  const bool jumps = std::any_of(nodes.begin(), nodes.end(), [&context](NodeId id) {
-    return Jumps(context.graph().node(id).op);
-  });
-  if (jumps) return kMaxLutBits;  // nothing between two entries is right
-  // A function of several operators may bend anywhere: Relu6 inside of HardSwish. So may one that
-  // is known by its values alone.
-  constexpr int kBitsOfBentFunction = 12;
-  const bool bends = nodes.size() > 1 || context.root().op == Op::kTable;
-  const int least = bends ? kBitsOfBentFunction : kMinLutBits;
-  return std::clamp(context.settings().lut_bits, least, kMaxLutBits);
+Operand TableConstant(IntegerContext& context, const StoredTable& table, int64_t entry_bytes) {
+  // The comparison is of numbers that rounding made.
+  if (table.worst_steps > kMostTableSteps + 1e-6) {
+    context.Warn(DiagnosticKind::kTableCoarse,
+                 absl::StrFormat("its table of 2^%d entries is up to %.1f steps of the result off; "
+                                 "%.1f are allowed",
+                                 table.index_bits, table.worst_steps, kMostTableSteps),
+                 absl::StrCat("remove lut_items_in_bits, or set it to ", table.needed_bits));
+  }
+  const size_t size = static_cast<size_t>(entry_bytes);
+  std::vector<uint8_t> bytes(table.entries.size() * size);
+  for (size_t i = 0; i < table.entries.size(); ++i) {
+    std::memcpy(bytes.data() + i * size, &table.entries[i], size);  // little-endian
+  }
+  return context.Constant(bytes);
 }
 
 absl::Status LowerActivation(IntegerContext& context) {
@@ -316,10 +291,10 @@ absl::Status LowerFunction(IntegerContext& context) {
   integer::Lookup c;
   ASSIGN_OR_RETURN(c.a, context.Input(layer.inputs[0]));
   c.a_type = from.dtype;
-  c.index_bits = IndexBits(context, from);
-  ASSIGN_OR_RETURN(const std::vector<double> values,
-                   EvaluateFunction(context.graph(), layer, PointsOf(from, c.index_bits)));
-  c.table = context.Constant(TableBytes(context, to, values));
+  ASSIGN_OR_RETURN(const StoredTable table,
+                   MakeFunctionTable(context.graph(), layer, from, to, context.settings()));
+  c.index_bits = table.index_bits;
+  c.table = TableConstant(context, table, SizeOf(to.dtype));
   c.count = Number(context.graph().type(layer.outputs[0]).element_count());
   c.result = context.ResultFor(to, context.Output(layer.outputs[0], to));
   context.Emit(c);

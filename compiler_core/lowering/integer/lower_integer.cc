@@ -60,7 +60,10 @@ LowerFn LoweringOf(IntegerRule rule) {
 class IntegerLowerer {
  public:
   IntegerLowerer(const Graph& graph, const QuantPlan& plan, const std::string& model_name)
-      : graph_(graph), plan_(plan), model_name_(model_name), context_(graph, plan, program_) {}
+      : graph_(graph),
+        plan_(plan),
+        model_name_(model_name),
+        context_(graph, plan, program_, &found_, model_name) {}
 
   absl::StatusOr<integer::Program> Run() {
     RefuseFloatLayers();

@@ -22,24 +22,6 @@ struct Rows {
   int64_t length = 1;
 };
 
-// exp(-scale * distance) at each entry, the last one 2^30.
-std::vector<uint8_t> ExponentialTable(const QuantParams& from, int index_bits) {
-  constexpr double kOne = 1 << 30;
-  const int64_t entries = integer::TableEntries(from.dtype, index_bits);
-  const bool wide = SizeOf(from.dtype) > 1;
-  const double step = wide ? std::ldexp(1.0, 16 - index_bits) : 1;
-  // Place 65535 is the largest value's own; a table of 2^bits + 1 entries goes one further.
-  const double top = wide ? 65535 / step : static_cast<double>(entries - 1);
-  std::vector<uint8_t> bytes(static_cast<size_t>(entries) * 4);
-  for (int64_t i = 0; i < entries; ++i) {
-    const double distance = (top - static_cast<double>(i)) * step * from.scale[0];
-    const uint32_t entry = static_cast<uint32_t>(
-        std::min<int64_t>(RoundHalfEven(kOne * std::exp(-distance)), int64_t{1} << 31));
-    std::memcpy(bytes.data() + i * 4, &entry, 4);
-  }
-  return bytes;
-}
-
 // TFLite's preparation of its fixed-point softmax for 5 integer bits.
 void SetFixed(const QuantParams& from, integer::Softmax& c) {
   c.kind = integer::Softmax::Kind::kFixed;
@@ -63,7 +45,8 @@ integer::Result TemporaryFor(IntegerContext& context, const QuantParams& params,
           Number(params.qmax)};
 }
 
-void EmitSoftmax(IntegerContext& context, const Rows& x, const QuantParams& to,
+// `step`: of the results that the table of exponentials is for.
+void EmitSoftmax(IntegerContext& context, const Rows& x, const QuantParams& to, double step,
                  const integer::Result& result) {
   integer::Softmax c;
   c.a = x.a;
@@ -78,8 +61,9 @@ void EmitSoftmax(IntegerContext& context, const Rows& x, const QuantParams& to,
   if (tflites && x.params.scale[0] >= std::ldexp(1.0, -26)) {
     SetFixed(x.params, c);
   } else {
-    c.index_bits = IndexBits(context, x.params);
-    c.table = context.Constant(ExponentialTable(x.params, c.index_bits));
+    const StoredTable table = MakeExponentialTable(x.params, step, context.settings());
+    c.index_bits = table.index_bits;
+    c.table = TableConstant(context, table, 4);
     const Factor factor =
         MakeFactor(std::ldexp(1.0, -24) / to.scale[0], context.settings().multiplier_bits);
     c.factors = context.Factors({factor});
@@ -99,22 +83,22 @@ Operand EmitRowMaxima(IntegerContext& context, const Rows& x) {
   return c.result.d;
 }
 
-// The logarithm of 16-bit fractions of one.
-Operand EmitLogarithm(IntegerContext& context, Operand a, int64_t count, const QuantParams& to) {
+// The logarithm of 16-bit fractions of one, of those below `least` the logarithm of it.
+Operand EmitLogarithm(IntegerContext& context, Operand a, int64_t count, double least,
+                      const QuantParams& to) {
   constexpr int kIndexBits = 12;
-  std::vector<uint8_t> table;
+  StoredTable table;
+  table.index_bits = kIndexBits;
   for (int64_t i = 0; i < integer::TableEntries(DType::kUint16, kIndexBits); ++i) {
-    const double fraction = std::max(std::ldexp(static_cast<double>(i), -kIndexBits), 0x1p-16);
+    const double fraction = std::max(std::ldexp(static_cast<double>(i), -kIndexBits), least);
     const int64_t stored = RoundHalfEven(std::log(fraction) / to.scale[0]);
-    const int16_t entry = static_cast<int16_t>(std::clamp(stored, to.qmin, to.qmax));
-    table.resize(table.size() + sizeof(entry));
-    std::memcpy(table.data() + table.size() - sizeof(entry), &entry, sizeof(entry));
+    table.entries.push_back(std::clamp(stored, to.qmin, to.qmax));
   }
   integer::Lookup c;
   c.a = a;
   c.a_type = DType::kUint16;
   c.index_bits = kIndexBits;
-  c.table = context.Constant(table);
+  c.table = TableConstant(context, table, SizeOf(to.dtype));
   c.count = Number(count);
   c.result = TemporaryFor(context, to, count);
   context.Emit(c);
@@ -143,17 +127,45 @@ void EmitByRow(IntegerContext& context, integer::Combine::Kind kind, const Rows&
   context.Emit(c);
 }
 
-// x - max x + log of the largest share: that share is one by the sum of all e^(x - max x).
+// The largest of each row's shares, in parts of `part`; larger ones are cut to 2^16 parts.
+Operand EmitLargestShares(IntegerContext& context, const Rows& x, double part, double step) {
+  Rows shares = x;
+  shares.params = Params(DType::kUint16, part);
+  const integer::Result result = TemporaryFor(context, shares.params, x.count * x.length);
+  EmitSoftmax(context, x, shares.params, step, result);
+  shares.a = result.d;
+  return EmitRowMaxima(context, shares);
+}
+
+// The logarithm of the largest share of each row, which is one by the sum of all e^(x - max x). The
+// share of a long row can be so small that few bits of 16 are left: then the share cut to at least
+// 2^-s has one logarithm and the share times 2^s, cut to at most 1, another, and their sum is that
+// of the share. `step`: of the layer's results.
+Operand EmitLogarithmOfLargest(IntegerContext& context, const Rows& x, double step,
+                               const QuantParams& logarithms) {
+  constexpr double kPart = 0x1p-16;
+  constexpr int64_t kShortRow = 256;  // its share has 8 bits at least
+  const Operand large = EmitLargestShares(context, x, kPart, step);
+  if (x.length <= kShortRow) return EmitLogarithm(context, large, x.count, kPart, logarithms);
+  int bits = 0;
+  while ((x.length - 1) >> bits != 0) ++bits;
+  const double cut = std::ldexp(1.0, -((bits + 1) / 2));
+  Rows sum;
+  sum.params = logarithms;
+  sum.count = x.count;
+  sum.a = EmitLogarithm(context, large, x.count, cut, logarithms);
+  const Operand small = EmitLogarithm(context, EmitLargestShares(context, x, kPart * cut, step),
+                                      x.count, kPart, logarithms);
+  const integer::Result result = TemporaryFor(context, logarithms, x.count);
+  EmitByRow(context, integer::Combine::Kind::kAdd, sum, logarithms, small, logarithms, result);
+  return result.d;
+}
+
+// x - max x + log of the largest share.
 void EmitLogSoftmax(IntegerContext& context, const Rows& x, const QuantParams& to,
                     const integer::Result& result) {
-  Rows shares = x;
-  shares.params = Params(DType::kUint16, 0x1p-16);
-  const integer::Result of_shares = TemporaryFor(context, shares.params, x.count * x.length);
-  EmitSoftmax(context, x, shares.params, of_shares);
-  shares.a = of_shares.d;
   const QuantParams logarithms = Params(DType::kInt16, 16 * std::log(2.0) / INT16_MAX);
-  const Operand logarithm =
-      EmitLogarithm(context, EmitRowMaxima(context, shares), x.count, logarithms);
+  const Operand logarithm = EmitLogarithmOfLargest(context, x, to.scale[0], logarithms);
   Rows below = x;
   const double steps = SizeOf(x.params.dtype) > 1 ? UINT16_MAX : UINT8_MAX;
   below.params = Params(DType::kInt16, x.params.scale[0] * steps / INT16_MAX);
@@ -198,7 +210,7 @@ absl::Status LowerSoftmaxRows(IntegerContext& context) {
   if (is_log) {
     EmitLogSoftmax(context, x, to, rows);
   } else {
-    EmitSoftmax(context, x, to, rows);
+    EmitSoftmax(context, x, to, to.scale[0], rows);
   }
   if (inner == 1) return absl::OkStatus();
   const Shape extents = Permuted(shape, rows_last);

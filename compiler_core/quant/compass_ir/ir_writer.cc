@@ -21,6 +21,7 @@
 #include "compiler_core/ops/layers.h"
 #include "compiler_core/ops/op.h"
 #include "compiler_core/ops/shape_util.h"
+#include "compiler_core/ops/stored_table.h"
 #include "compiler_core/ops/window.h"
 #include "compiler_core/quant/params.h"
 
@@ -281,10 +282,9 @@ class Writer {
     int64_t count = 256;
     int64_t step = 1;
   };
-  Places PlacesOf(const Layer& layer, const QuantParams& from) const {
+  static Places PlacesOf(const QuantParams& from, const StoredTable& table) {
     if (SizeOf(from.dtype) == 1) return {};
-    const int bits = std::clamp(SettingsOf(layer).lut_bits, kMinLutBits, kMaxLutBits);
-    return {(int64_t{1} << bits) + 1, int64_t{1} << (16 - bits)};
+    return {(int64_t{1} << table.index_bits) + 1, int64_t{1} << (16 - table.index_bits)};
   }
 
   // The table of a function, of a softmax's exponential.
@@ -295,12 +295,16 @@ class Writer {
     const QuantParams* from = ParamsOf(layer.inputs[0]);
     const QuantParams* to = ParamsOf(layer.outputs[0]);
     if (from == nullptr || to == nullptr) return absl::OkStatus();
-    const Places places = PlacesOf(layer, *from);
     if (is_softmax) {
+      const Places places =
+          PlacesOf(*from, MakeExponentialTable(*from, to->scale[0], SettingsOf(layer)));
       AddConstant(block, "lut", DType::kUint32, {places.count},
                   BytesOf(Exponentials(*from, places)));
       return absl::OkStatus();
     }
+    ASSIGN_OR_RETURN(const StoredTable table,
+                     MakeFunctionTable(graph_, layer, *from, *to, SettingsOf(layer)));
+    const Places places = PlacesOf(*from, table);
     ASSIGN_OR_RETURN(const std::string bytes, FunctionTable(root, *from, *to, places));
     AddConstant(block, "lut", to->dtype, {places.count}, bytes);
     return absl::OkStatus();
