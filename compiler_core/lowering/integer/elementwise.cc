@@ -119,16 +119,21 @@ void EmitSquare(IntegerContext& context, const QuantParams& a, const QuantParams
   context.Emit(square);
 }
 
-// Cuts the result of a difference to 0 and 1, and gives the parameters of so fine a scale that a
-// difference of one step of either operand is 1.
-QuantParams CutToOne(const QuantParams& a, const QuantParams& b, QuantParams to,
-                     integer::Result& result) {
-  const int64_t one = RoundHalfEven(1 / to.scale[0]);
-  result.min = std::max(result.min, Number(to.zero_point[0]));
-  result.max = std::min(result.max, Number(std::min(to.zero_point[0] + one, to.qmax)));
-  to.scale[0] =
-      std::min(a.scale[0], b.scale[0]) / static_cast<double>(2 * std::max<int64_t>(one, 1));
-  return to;
+// The difference of two operands, cut to 0 and 1. Both are rounded to one 64th of the larger step
+// first, where factors of 15 bits leave equal numbers of 8 bits equal. Then each difference but 0
+// reaches 1.
+void EmitGreater(IntegerContext& context, const QuantParams& a, const QuantParams& b,
+                 QuantParams to, integer::Combine c) {
+  c.left = 7;
+  const int64_t one = std::max<int64_t>(RoundHalfEven(1 / to.scale[0]), 1);
+  c.result.min = std::max(c.result.min, Number(to.zero_point[0]));
+  c.result.max = std::min(c.result.max, Number(std::min(to.zero_point[0] + one, to.qmax)));
+  const double unit = std::ldexp(2 * std::max(a.scale[0], b.scale[0]), -c.left);
+  to.scale[0] = unit / static_cast<double>(one);
+  std::vector<Factor> factors;
+  std::tie(factors, c.rounding) = context.FactorsFor(SumScalings(a, b, to, c.left));
+  c.factors = context.Factors(factors);
+  context.Emit(std::move(c));
 }
 
 }  // namespace
@@ -200,8 +205,7 @@ absl::Status LowerCombine(IntegerContext& context) {
   if (root.op == Op::kSquaredDifference) {
     EmitSquare(context, a.params, b.params, to, std::move(c));
   } else if (root.op == Op::kGreater) {
-    SetCombineFactors(context, a.params, b.params, CutToOne(a.params, b.params, to, c.result), c);
-    context.Emit(c);
+    EmitGreater(context, a.params, b.params, to, std::move(c));
   } else {
     SetCombineFactors(context, a.params, b.params, to, c);
     context.Emit(c);
