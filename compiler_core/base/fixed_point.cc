@@ -51,7 +51,7 @@ Factor MakeFactor(double value, int bits) {
     multiplier /= 2;
     ++exponent;
   }
-  if (exponent < -31) return {};
+  if (bits - exponent > Factor::kMaxShift) return {};
   if (exponent > bits) return {static_cast<int32_t>((int64_t{1} << bits) - 1), 0};
   return {static_cast<int32_t>(multiplier), bits - exponent};
 }

@@ -29,8 +29,9 @@ struct Factor {
 };
 
 // The factor nearest to `value` (finite, >= 0; values of 2^bits and more give the largest factor)
-// with a multiplier of `bits` bits, 2..31, ties away from zero. Values below 2^-31 give zero: what
-// TFLite's QuantizeMultiplier does.
+// with a multiplier of `bits` bits, 2..31, ties away from zero. Values below 2^(bits - 63), which
+// need a larger shift than there is, give zero; of 31 bits that is what TFLite's
+// QuantizeMultiplier does. 15 bits reach down to 2^-48.
 Factor MakeFactor(double value, int bits);
 double ValueOf(const Factor& factor);
 
@@ -79,7 +80,6 @@ int64_t RoundHalfEven(double x);
 // The same, ties away from zero, as C's round does.
 int64_t RoundHalfAway(double x);
 
-// 1 / (1 + x) for x of 31 fraction bits in (0, 1), in 31 fraction bits. Source: gemmlowp's
 // Between two entries of a table that are 2^shift places apart (shift 0..16), `rest` places behind
 // the first: linear, to nearest, ties upwards.
 inline int64_t Interpolate(int64_t low, int64_t high, int64_t rest, int shift) {
@@ -87,6 +87,7 @@ inline int64_t Interpolate(int64_t low, int64_t high, int64_t rest, int shift) {
   return low + (((high - low) * rest + (int64_t{1} << (shift - 1))) >> shift);
 }
 
+// 1 / (1 + x) for x of 31 fraction bits in (0, 1), in 31 fraction bits. Source: gemmlowp's
 // one_over_one_plus_x_for_x_in_0_1, three Newton-Raphson steps.
 int32_t OneOverOnePlus(int32_t x);
 // exp(x) for x <= 0 of 26 fraction bits, in 31 fraction bits. Source: gemmlowp's

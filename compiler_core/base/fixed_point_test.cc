@@ -14,7 +14,10 @@ TEST(MakeFactor, NearestFactorOfSoManyBits) {
   EXPECT_EQ(MakeFactor(1.0, 15), (Factor{1 << 14, 14}));
   EXPECT_EQ(MakeFactor(1.0 - 1e-12, 15), (Factor{1 << 14, 14}));  // rounds up into the next power
   EXPECT_EQ(MakeFactor(0, 15), Factor{});
-  EXPECT_EQ(MakeFactor(std::ldexp(1.0, -40), 31), Factor{});
+  EXPECT_EQ(MakeFactor(std::ldexp(1.0, -32), 31), (Factor{1 << 30, 62}));
+  EXPECT_EQ(MakeFactor(std::ldexp(1.0, -33), 31), Factor{});  // as TFLite has it
+  EXPECT_EQ(MakeFactor(std::ldexp(1.0, -48), 15), (Factor{1 << 14, 62}));
+  EXPECT_EQ(MakeFactor(std::ldexp(1.0, -49), 15), Factor{});
   EXPECT_EQ(MakeFactor(1e30, 15), (Factor{32767, 0}));
   for (const int bits : {2, 8, 15, 31}) {
     for (double value = 1e-6; value < 2; value *= 1.37) {

@@ -24,7 +24,7 @@ bool IsRestricted(QuantMethod method) {
 double SafeScale(double scale) {
   // A subnormal scale has no finite reciprocal; such a tensor is zero for every purpose.
   constexpr double kLeast = 1e-30;
-  return std::isfinite(scale) && scale > kLeast ? scale : 1.0;
+  return std::isfinite(scale) && scale > kLeast ? scale : kScaleOfZeros;
 }
 
 void SetSymmetric(QuantMethod method, int bits, QuantParams& params) {

@@ -10,12 +10,15 @@
 
 namespace npuc {
 
+// The scale of a range in which all numbers are 0.
+inline constexpr double kScaleOfZeros = 1;
+
 // Parameters of an activation for a range: 8 bits and fewer are stored in a byte, more in two.
 //   symmetric   zero_point 0; a range that is nowhere negative is unsigned (unless force_signed);
 //               scale = max|x| / (2^(bits-1) - 1) restricted, / (2^(bits-1) - 0.5) full, and
 //               max / (2^bits - 1) unsigned
 //   asymmetric  scale = (max - min) / (2^bits - 1), min at qmin; unsigned as above
-// An empty range gets scale 1. Source: shared/spec/compass.md section 2, with its fixtures.
+// An empty range gets kScaleOfZeros. Source: shared/spec/compass.md section 2, with its fixtures.
 QuantParams ActivationParams(QuantMethod method, int bits, ValueRange range, bool force_signed);
 
 // Symmetric parameters of a weight: its greatest magnitudes, one a channel along `axis`, or one in

@@ -232,6 +232,40 @@ TEST_F(QuantizeTest, BiasesThatDoNotFitAreWidenedOrNamed) {
   EXPECT_THAT(again.log, none);
 }
 
+// A channel whose weights are zero, or next to nothing as behind a folded BatchNormalization, is
+// its bias.
+TEST_F(QuantizeTest, BiasesBesideWeightsOfNoWeightStay) {
+  const std::string text = R"(graph "m" {
+  %0 = Placeholder() : f32[1,2] @"x"
+  %1 = Const() {value = f32[2,3] "0000803f00000000ffe6db2e0000803f00000000ffe6db2e"} : f32[2,3] @"w"
+  %2 = MatMul(%0, %1) : f32[1,3] @"fc"
+  %3 = Const() {value = f32[3] "0000000000000040000000c0"} : f32[3] @"b"
+  %4 = Add(%2, %3) : f32[1,3] @"biased"
+  return %4 @"y"
+})";
+  const absl::StatusOr<Graph> graph = ParseGraph(text);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const std::string samples = MakeSamples(*graph, 24, 2);
+  for (const int bits : {8, 16}) {
+    QuantizeInput input = InputOf(*graph, samples);
+    input.options = PerChannel();
+    input.options.weight_bits = input.options.activation_bits = bits;
+    Diagnostics diagnostics;
+    const absl::StatusOr<QuantizeResult> result = Quantize(input, diagnostics);
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_TRUE(diagnostics.list().empty()) << diagnostics.list()[0].ToString();
+    const Layer& layer = result->plan.layers.back();
+    const QuantParams& params = result->plan.values.at(layer.bias);
+    const Tensor& stored = result->plan.constants.at(layer.bias);
+    for (const int64_t channel : {1, 2}) {
+      const double bias =
+          static_cast<double>(stored.int_at(channel)) * params.scale[static_cast<size_t>(channel)];
+      EXPECT_NEAR(bias, channel == 1 ? 2 : -2, 1e-5) << bits << " bits, channel " << channel;
+      EXPECT_LE(std::abs(stored.int_at(channel)), bits == 8 ? 1 << 30 : int64_t{1} << 44);
+    }
+  }
+}
+
 TEST_F(QuantizeTest, SixteenBitsHoldDataBeyondTheCalibrations) {
   QuantizeInput input = Input();
   input.options = PerChannel();
@@ -441,6 +475,27 @@ TEST(QuantizeSamples, ThatAreAllAlikeAreDoubted) {
   EXPECT_THAT(diagnostics.list()[0].ToString(), HasSubstr("for input 'x' is 0 throughout"));
 }
 
+// The figures are those of the core's tables, not of the functions.
+TEST(QuantizeTables, FiguresSeeTheTable) {
+  Graph graph;
+  NpyArray array;
+  array.shape = {64, 4};
+  std::vector<float> values;
+  for (int i = 0; i < 256; ++i) values.push_back(0.02F * std::pow(1.02F, static_cast<float>(i)));
+  array.bytes.assign(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+  const std::string samples = WriteNpy(array).value();
+  QuantizeInput input = InputOfFunction(Op::kReciprocal, samples, graph);
+  input.options.activation_bits = 16;
+  input.options.activation_strategy = {QuantStrategy::Kind::kExtrema, 0};
+  const QuantizeResult chosen = Quantized(input);
+  const size_t function = 1;  // behind the input
+  EXPECT_GT(chosen.plan.settings[function].lut_bits, 12);
+  input.options.lut_items_in_bits = 8;
+  const QuantizeResult coarse = Quantized(input);
+  EXPECT_EQ(coarse.plan.settings[function].lut_bits, 8);
+  EXPECT_LT(coarse.outputs[0].sqnr_db(), chosen.outputs[0].sqnr_db() - 20);
+}
+
 // Whatever takes statistics of a value that is not finite: one diagnostic with layer and sample.
 TEST(QuantizeNotFinite, NamesTheLayerAndTheSample) {
   using G = GlobalCalibration;
@@ -475,27 +530,6 @@ TEST(QuantizeNotFinite, NamesTheLayerAndTheSample) {
 }
 
 // Trimmed infinities are counted as what they are trimmed to, and nothing behind sees the others.
-// The figures are those of the core's tables, not of the functions.
-TEST(QuantizeTables, FiguresSeeTheTable) {
-  Graph graph;
-  NpyArray array;
-  array.shape = {64, 4};
-  std::vector<float> values;
-  for (int i = 0; i < 256; ++i) values.push_back(0.02F * std::pow(1.02F, static_cast<float>(i)));
-  array.bytes.assign(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
-  const std::string samples = WriteNpy(array).value();
-  QuantizeInput input = InputOfFunction(Op::kReciprocal, samples, graph);
-  input.options.activation_bits = 16;
-  input.options.activation_strategy = {QuantStrategy::Kind::kExtrema, 0};
-  const QuantizeResult chosen = Quantized(input);
-  const size_t function = 1;  // behind the input
-  EXPECT_GT(chosen.plan.settings[function].lut_bits, 12);
-  input.options.lut_items_in_bits = 8;
-  const QuantizeResult coarse = Quantized(input);
-  EXPECT_EQ(coarse.plan.settings[function].lut_bits, 8);
-  EXPECT_LT(coarse.outputs[0].sqnr_db(), chosen.outputs[0].sqnr_db() - 20);
-}
-
 TEST(QuantizeNotFinite, TrimmedInfinitiesAreTaken) {
   Graph graph;
   const std::string samples = TwoSamples(0);

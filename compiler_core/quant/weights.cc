@@ -136,6 +136,80 @@ int BitsFor(double magnitude) {
   return bits;
 }
 
+// Result channels that have scale `channel` of the weight: all, or those whose number divided by
+// `repeats` is it. The widest bias among them, in real numbers.
+double WidestBias(const Tensor& bias, const QuantParams& weight, int64_t channel) {
+  const auto scales = static_cast<int64_t>(weight.scale.size());
+  const int64_t repeats = bias.element_count() / scales;
+  double widest = 0;
+  for (int64_t i = channel * repeats; i < (channel + 1) * repeats; ++i) {
+    widest = std::max(widest, std::fabs(static_cast<double>(bias.at(i))));
+  }
+  return widest;
+}
+
+// The weight's integers again where a scale has changed.
+absl::Status StoreAgain(QuantState& state, ValueId id, const QuantParams& params,
+                        const std::vector<bool>& changed) {
+  const Tensor& weight = state.executor->constant(id);
+  Tensor integers = QuantizeTensor(params, weight.ToFloats(), weight.shape());
+  const Tensor& before = state.constants.at(id);
+  const ChannelWalk walk = WalkOf(weight.shape(), params.axis);
+  std::vector<uint8_t> bytes(integers.bytes().begin(), integers.bytes().end());
+  const auto size = static_cast<size_t>(SizeOf(params.dtype));
+  for (int64_t i = 0; i < integers.element_count(); ++i) {
+    if (changed[static_cast<size_t>(walk.ChannelOf(i))]) continue;
+    const size_t at = static_cast<size_t>(i) * size;
+    std::copy_n(before.bytes().begin() + static_cast<std::ptrdiff_t>(at), size,
+                bytes.begin() + static_cast<std::ptrdiff_t>(at));
+  }
+  integers = Tensor(TensorType{params.dtype, weight.shape()}, std::move(bytes));
+  RETURN_IF_ERROR(state.quantized->SetConstant(id, DequantizeTensor(params, integers)));
+  state.values[id] = params;
+  state.constants[id] = std::move(integers);
+  return absl::OkStatus();
+}
+
+// Raises the scales of weights so small beside a bias that its integer would not fit: such weights
+// change no result, and lose bits. The scale of a channel of zeros says nothing: it gets
+// one that leaves the bias 24 bits. Returns whether a scale has changed.
+absl::StatusOr<bool> RaiseWeightScales(QuantState& state, int layer) {
+  constexpr double kBiasOfZeros = 1 << 23;
+  const Layer& l = state.layers[layer];
+  const auto stored = state.constants.find(l.weight);
+  const Tensor& bias = FloatBias(state, l.bias);
+  QuantParams params = state.values.at(l.weight);
+  const auto scales = static_cast<int64_t>(params.scale.size());
+  if (stored == state.constants.end() || bias.element_count() % scales != 0) return false;
+  std::vector<bool> is_zero(params.scale.size(), true);
+  const ChannelWalk walk = WalkOf(stored->second.shape(), params.axis);
+  for (int64_t i = 0; i < stored->second.element_count(); ++i) {
+    if (stored->second.int_at(i) != 0) is_zero[static_cast<size_t>(walk.ChannelOf(i))] = false;
+  }
+  // Half of the widest bias, so that a sum has room beside it.
+  const double most = std::ldexp(1.0, MostBiasBits(state, layer) - 2);
+  const double input_scale = state.values.at(l.inputs[0]).scale[0];
+  const QuantParams before = params;
+  for (int64_t c = 0; c < scales; ++c) {
+    double& scale = params.scale[static_cast<size_t>(c)];
+    const double needed = WidestBias(bias, params, c) / input_scale;
+    const bool says_nothing = is_zero[static_cast<size_t>(c)] && scale == kScaleOfZeros;
+    if (says_nothing && needed > 0) {
+      scale = needed / kBiasOfZeros;
+    } else if (needed / scale > most) {
+      scale = needed / most;
+    }
+  }
+  if (params == before) return false;
+  if (state.fixed_point) RoundScalesUp(params);
+  std::vector<bool> changed;
+  for (size_t c = 0; c < params.scale.size(); ++c) {
+    changed.push_back(params.scale[c] != before.scale[c]);
+  }
+  RETURN_IF_ERROR(StoreAgain(state, l.weight, params, changed));
+  return true;
+}
+
 // As the settings say; where sums are wide, as many more as the widest bias needs.
 void SetBiasBits(const LayerSettings& settings, double widest, int most, QuantParams& params) {
   int bits = std::min(settings.bias_bits, most);
@@ -156,6 +230,13 @@ absl::Status QuantizeBias(QuantState& state, int layer) {
     state.values.erase(l.bias);
     state.constants.erase(l.bias);
     return state.quantized->SetConstant(l.bias, bias);
+  }
+  ASSIGN_OR_RETURN(const bool is_raised, RaiseWeightScales(state, layer));
+  for (size_t i = 0; is_raised && i < state.layers.size(); ++i) {
+    const Layer& other = state.layers[i];
+    const bool shares = other.weight == l.weight && other.bias != l.bias;
+    if (!shares || !state.values.contains(other.bias)) continue;
+    RETURN_IF_ERROR(QuantizeBias(state, static_cast<int>(i)));
   }
   const QuantParams& weight = state.values.at(l.weight);
   const double input_scale = state.values.at(l.inputs[0]).scale[0];
@@ -217,11 +298,6 @@ void ReportBiases(QuantState& state, const std::string& model_name, std::vector<
     }
     const int needed = BitsFor(std::floor(widest));
     if (needed <= bits) continue;
-    const int most = MostBiasBits(state, static_cast<int>(i));
-    std::string fix = needed <= most ? absl::StrCat("set bias_bits (q_bits_bias) to ", needed)
-                      : most < kWideBits && needed <= kWideBits
-                          ? "give the layer 16 bits (q_bits_weight): its biases then have up to 46"
-                          : "use a per_tensor method for its weight, whose scale is wider";
     diagnostics.Add({.kind = DiagnosticKind::kBiasTooWide,
                      .message = absl::StrFormat("the bias %g needs %d bits beside the scales of "
                                                 "its sums and is cut to the largest of %d",
@@ -229,7 +305,7 @@ void ReportBiases(QuantState& state, const std::string& model_name, std::vector<
                      .file = model_name,
                      .node = l.name,
                      .op = l.type,
-                     .fix = fix});
+                     .fix = absl::StrCat("set bias_bits (q_bits_bias) to ", needed)});
   }
 }
 

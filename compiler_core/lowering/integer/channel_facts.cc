@@ -113,7 +113,7 @@ class IntegerFacts {
                             const std::vector<int>& uses) {
     ASSIGN_OR_RETURN(const QuantParams input, context_.ActivationParams(layer.inputs[0]));
     ASSIGN_OR_RETURN(const QuantParams output, context_.ActivationParams(layer.outputs[0]));
-    ASSIGN_OR_RETURN(const LayerKernel kernel, TakeKernel(context_));
+    ASSIGN_OR_RETURN(LayerKernel kernel, TakeKernel(context_));
     ASSIGN_OR_RETURN(facts_.stored[static_cast<size_t>(layer.weight.value())],
                      context_.Integers(layer.weight, *context_.FindParams(layer.weight)));
     if (settings.bias_effective_bits < kWholeBias) return absl::OkStatus();
@@ -127,6 +127,7 @@ class IntegerFacts {
     const bool is_wide = SizeOf(input.dtype) == 2;
     Rounding rounding = Rounding::kEven;
     ASSIGN_OR_RETURN(const std::vector<int64_t> biases, StoredBiases(context_, input, kernel));
+    RETURN_IF_ERROR(FitSums(context_, input, biases, kernel));
     ASSIGN_OR_RETURN(const std::vector<Factor> factors,
                      TakeFactors(context_, input, kernel, output, is_wide, rounding));
     const bool has_wide_sums = is_wide || SizeOf(kernel.dtype) == 2;

@@ -114,6 +114,9 @@ absl::StatusOr<LayerKernel> TakeKernel(IntegerContext& context) {
 
 namespace {
 
+// Sums have 48 bits at most. A bias takes half of that.
+constexpr int64_t kLargestBias = int64_t{1} << 46;
+
 // The lowest `size` bytes of each number.
 std::vector<uint8_t> BytesOf(const std::vector<int64_t>& values, int64_t size) {
   std::vector<uint8_t> bytes(values.size() * static_cast<size_t>(size));
@@ -153,17 +156,58 @@ absl::StatusOr<std::vector<int64_t>> StoredBiases(IntegerContext& context, const
                                        [](int64_t zero) { return zero != 0; })) {
     return absl::UnimplementedError("its bias is asymmetric");
   }
+  bool any_cut = false;
   for (size_t o = 0; o < biases.size(); ++o) {
     const double scale = input.scale[0] * kernel.scales[kernel.scales.size() == 1 ? 0 : o];
     const int64_t index = static_cast<int64_t>(o);
     if (given != nullptr) {
       biases[o] = given->int_at(index);
     } else if (real != nullptr) {
-      constexpr int64_t kLargest = int64_t{1} << 46;
-      biases[o] = std::clamp(RoundHalfEven(real->at(index) / scale), -kLargest, kLargest);
+      biases[o] = RoundHalfEven(real->at(index) / scale);
     }
+    const int64_t cut = std::clamp(biases[o], -kLargestBias, kLargestBias);
+    any_cut = any_cut || cut != biases[o];
+    biases[o] = cut;
+  }
+  if (any_cut) {
+    context.Warn(DiagnosticKind::kBiasTooWide,
+                 "a bias needs more than 47 bits beside the scales of its sums and is cut",
+                 "quantize its weight with a wider scale");
   }
   return biases;
+}
+
+absl::Status FitSums(const IntegerContext& context, const QuantParams& input,
+                     absl::Span<const int64_t> biases, LayerKernel& kernel) {
+  const double low = static_cast<double>(input.qmin - input.zero_point[0]);
+  const double high = static_cast<double>(input.qmax - input.zero_point[0]);
+  double largest = 0;
+  double largest_bias = 0;
+  for (int64_t o = 0; o < kernel.out; ++o) {
+    const double bias = static_cast<double>(biases[static_cast<size_t>(o)]);
+    double least = bias;
+    double most = bias;
+    for (int64_t i = 0; i < kernel.taps * kernel.group; ++i) {
+      const double weight = static_cast<double>(
+          kernel.values[static_cast<size_t>(o * kernel.taps * kernel.group + i)]);
+      least += std::min(weight * low, weight * high);
+      most += std::max(weight * low, weight * high);
+    }
+    largest = std::max({largest, -least - 1, most});
+    largest_bias = std::max(largest_bias, std::fabs(bias));
+  }
+  const bool is_narrow = SizeOf(input.dtype) == 1 && kernel.dtype == DType::kInt8;
+  // TFLite's sums wrap in 32 bits, and its biases have no more.
+  const double reach = context.exact() ? largest_bias : largest;
+  if (is_narrow && reach > INT32_MAX) {
+    kernel.dtype = DType::kInt16;
+    kernel.is_widened = true;
+  }
+  constexpr double kWidestSum = 0x1p47;
+  if (context.exact() || largest < kWidestSum) return absl::OkStatus();
+  return absl::UnimplementedError(absl::StrCat("its sums can reach ", largest,
+                                               "; sums have 48 bits, up to ", kWidestSum - 1,
+                                               "; with fewer weight_bits they are smaller"));
 }
 
 absl::StatusOr<std::vector<Factor>> TakeFactors(IntegerContext& context, const QuantParams& input,
@@ -177,6 +221,8 @@ absl::StatusOr<std::vector<Factor>> TakeFactors(IntegerContext& context, const Q
     return absl::UnimplementedError(
         absl::StrCat(factors.size(), " factors for ", kernel.out, " result channels"));
   }
+  // TFLite's two roundings take 32 bits of a sum. So few bits reach factors down to 2^-48.
+  constexpr int kWidenedFactorBits = 15;
   const bool is_svdf = BoolAttrOr(context.root(), kSvdfFact, false);
   for (const double scale : kernel.scales) {
     if (context.exact() && is_svdf) {
@@ -191,6 +237,11 @@ absl::StatusOr<std::vector<Factor>> TakeFactors(IntegerContext& context, const Q
       // TFLite multiplies these two as floats, for matrix products alone.
       product = static_cast<float>(input.scale[0]) * static_cast<float>(scale);
     }
+    if (kernel.is_widened) {
+      factors.push_back(MakeFactor(product / output.scale[0], kWidenedFactorBits));
+      rounding = Rounding::kEven;
+      continue;
+    }
     const auto [factor, its_rounding] = context.FactorFor(product / output.scale[0], wide);
     factors.push_back(factor);
     rounding = its_rounding;
@@ -200,17 +251,15 @@ absl::StatusOr<std::vector<Factor>> TakeFactors(IntegerContext& context, const Q
 
 namespace {
 
-// Biases with the operand's zero point absorbed: bias - zero * sum of weights.
-absl::StatusOr<std::vector<int64_t>> TakeBiases(IntegerContext& context, const QuantParams& input,
-                                                const LayerKernel& kernel) {
-  ASSIGN_OR_RETURN(std::vector<int64_t> biases, StoredBiases(context, input, kernel));
+// Makes biases of sums of (operand - zero point) * weight such of sums of operand * weight.
+void AbsorbZeroPoint(const IntegerContext& context, const QuantParams& input,
+                     const LayerKernel& kernel, std::vector<int64_t>& biases) {
   for (size_t o = 0; o < biases.size(); ++o) {
     biases[o] -= input.zero_point[0] * kernel.Sum(static_cast<int64_t>(o));
   }
   if (context.settings().bias_effective_bits < 32) {
     KeepHighBits(context.settings().bias_effective_bits, biases);
   }
-  return biases;
 }
 
 // The operand, with its matrices as rows that are multiplied.
@@ -261,14 +310,16 @@ absl::Status LowerWeighted(IntegerContext& context) {
   if (!layer.weight.valid()) return absl::UnimplementedError("weights computed at run time");
   ASSIGN_OR_RETURN(const QuantParams input, context.ActivationParams(layer.inputs[0]));
   ASSIGN_OR_RETURN(const QuantParams output, context.ActivationParams(layer.outputs[0]));
-  ASSIGN_OR_RETURN(const LayerKernel kernel, TakeKernel(context));
+  ASSIGN_OR_RETURN(LayerKernel kernel, TakeKernel(context));
+  ASSIGN_OR_RETURN(std::vector<int64_t> biases, StoredBiases(context, input, kernel));
+  RETURN_IF_ERROR(FitSums(context, input, biases, kernel));
+  AbsorbZeroPoint(context, input, kernel, biases);
   integer::Convolve c;
   ASSIGN_OR_RETURN(c.a, TakeRows(context, input));
   c.a_type = input.dtype;
   c.weight_type = kernel.dtype;
   c.pad_value = static_cast<int32_t>(input.zero_point[0]);
   RETURN_IF_ERROR(SetGeometry(context, kernel, c));
-  ASSIGN_OR_RETURN(const std::vector<int64_t> biases, TakeBiases(context, input, kernel));
   ASSIGN_OR_RETURN(const std::vector<Factor> factors,
                    TakeFactors(context, input, kernel, output, SizeOf(c.a_type) == 2, c.rounding));
   c.factor_count = static_cast<int32_t>(factors.size());

@@ -1,4 +1,4 @@
-"""A bias so large beside its layer's weights that its integer needs more bits than sums have."""
+"""A bias so large beside its layer's weights that its integer needs more bits than bias_bits."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ MODEL_FILE: model.pb
 OUTPUT_FILE: model.h
 INPUT_OPS: {x: [1, 4]}
 OUTPUT_OPS: [z]
-QUANT: {calibration_data: samples.npy}
+QUANT: {calibration_data: samples.npy, bias_bits: 16}
 """
 
 
