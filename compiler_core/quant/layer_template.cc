@@ -1,9 +1,9 @@
-#include "compiler_core/base/table_bits.h"
 #include "compiler_core/quant/layer_template.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler_core/base/json_tree.h"
+#include "compiler_core/base/table_bits.h"
 #include "compiler_core/base/trim_text.h"
 
 namespace npuc {

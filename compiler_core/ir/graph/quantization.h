@@ -53,10 +53,10 @@ inline constexpr int kMaxBiasBits = 48;
 
 // The settings in force for one layer that lowering needs beside the tensors' parameters.
 struct LayerQuant {
-  bool in_float = false;     // left unquantized: its operands and results cross the border as float
+  bool in_float = false;  // left unquantized: its operands and results cross the border as float
   // A function of a 16-bit operand has a table of 2^lut_bits entries.
   int lut_bits = kChosenLutBits;
-  int multiplier_bits = 15;  // of the requantization multiplier: 2..31
+  int multiplier_bits = 15;      // of the requantization multiplier: 2..31
   int bias_effective_bits = 32;  // high bits of the bias that take part
   // Of a layer with weights: the requantization's factors, one or one a result channel, where the
   // model states others than those that follow from its scales. Empty: those.
