@@ -3,7 +3,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler_core/base/json_tree.h"
-#include "compiler_core/base/table_bits.h"
 #include "compiler_core/base/trim_text.h"
 
 namespace npuc {
@@ -79,8 +78,7 @@ std::string Members(const QuantPlan& plan, size_t i, const LayerSettings& s,
   text("q_strategy_weight", NameOf(s.weight_strategy));
   raw("running_statistic_momentum", JsonNumber(s.momentum));
   raw("histc_bins", absl::StrCat(s.histc_bins));
-  const bool has_table = s.lut_bits != kChosenLutBits;
-  raw("lut_items_in_bits", absl::StrCat(has_table ? s.lut_bits : kCompassTableBits));
+  if (s.lut_bits != kChosenLutBits) raw("lut_items_in_bits", absl::StrCat(s.lut_bits));
   raw("force_dtype_int", s.force_dtype_int ? "true" : "false");
   raw("force_shift_positive", "false");
   text("trigger_float_op", s.in_float ? "float32_preferred" : "disable");
