@@ -313,5 +313,32 @@ TEST(FloatSelectionTest, LargeExponentialsAreNotComputedWhereTheyAreNotChosen) {
   EXPECT_EQ(exponentials, 1);
 }
 
+// Logarithms of sums of squares and a positive number are finite: none gets another operand.
+TEST(FloatSelectionTest, OperandsThatAreNeverHarmfulStay) {
+  const auto selection = SelectInFloats(Parsed(R"(  %x = Placeholder() : f32[2,3] @"x"
+  %zero = Const() {value = f32[] "00000000"} : f32[]
+  %one = Const() {value = f32[] "0000803f"} : f32[]
+  %c = Greater(%x, %zero) : bool[2,3] @"c"
+  %square = Mul(%x, %x) : f32[2,3] @"square"
+  %sum = ReduceSum(%square) {axes = [1], keep_dims = true} : f32[2,1] @"sum"
+  %some = Add(%sum, %one) : f32[2,1] @"some"
+  %log = Log(%some) : f32[2,1] @"log"
+  %ratio = Div(%x, %some) : f32[2,3] @"ratio"
+  %size = Add(%log, %ratio) : f32[2,3] @"size"
+  %y = Select(%c, %size, %x) : f32[2,3] @"y"
+  return %y @"y"
+)"),
+                                        {});
+  ASSERT_TRUE(selection.ok()) << selection.status();
+  int seen = 0;
+  const Graph needed = *DeadCode(selection->graph);
+  for (const Node& node : needed.nodes()) {
+    if (node.op != Op::kLog && node.op != Op::kDiv) continue;
+    EXPECT_EQ(needed.def(node.inputs.back()).source.name, "some") << PrintGraph(needed);
+    ++seen;
+  }
+  EXPECT_EQ(seen, 2);
+}
+
 }  // namespace
 }  // namespace npuc

@@ -36,6 +36,13 @@ Interval RangeOfUnary(Op op, const Interval& x) {
       return {-1, 1};
     case Op::kRelu:
       return Meet(x, 0, kInfinity);
+    case Op::kAbs:
+    case Op::kExp:
+    case Op::kSqrt:
+    case Op::kSquare:
+      return {0, kInfinity};
+    case Op::kReduceSum:
+      return x.least >= 0 ? Interval{0, kInfinity} : kUnknown;
     case Op::kRelu6:
       return Meet(x, 0, 6);
     case Op::kNeg:
@@ -51,6 +58,7 @@ Interval RangeOfUnary(Op op, const Interval& x) {
     case Op::kTranspose:
     case Op::kMaxPool:
     case Op::kReduceMax:
+    case Op::kReduceMean:
       return x;
     default:
       return kUnknown;
@@ -84,6 +92,7 @@ class Finder {
       }
       return looks_ <= kMaxLooks ? range : kUnknown;
     }
+    if (node.op == Op::kMul && node.inputs[0] == node.inputs[1]) return {0, kInfinity};
     if (node.inputs.size() == 2) return RangeOfBinary(node.op, of(0), of(1));
     return node.inputs.size() == 1 ? RangeOfUnary(node.op, of(0)) : kUnknown;
   }
