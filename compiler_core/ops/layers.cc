@@ -328,15 +328,17 @@ ClampRange ClampsOf(const Graph& graph, const Layer& layer) {
   return range;
 }
 
+int64_t StoredOf(double x, const QuantParams& params, size_t channel, const LayerQuant& settings) {
+  constexpr int64_t kLarge = int64_t{1} << 40;  // the zero point can be added
+  const double scaled = x / params.scale[channel];
+  const int64_t rounded = FollowsTflite(settings) ? RoundHalfAway(scaled) : RoundHalfEven(scaled);
+  return std::clamp(std::clamp(rounded, -kLarge, kLarge) + params.zero_point[channel], params.qmin,
+                    params.qmax);
+}
+
 StoredRange StoredClamps(const ClampRange& clamps, const QuantParams& params,
                          const LayerQuant& settings) {
-  const auto stored = [&](double x) {
-    constexpr double kLarge = 1e12;  // the zero point can be added
-    const double scaled = std::clamp(x / params.scale[0], -kLarge, kLarge);
-    const int64_t rounded = FollowsTflite(settings) ? RoundHalfAway(scaled) : RoundHalfEven(scaled);
-    return std::clamp(rounded + params.zero_point[0], params.qmin, params.qmax);
-  };
-  return {stored(clamps.low), stored(clamps.high)};
+  return {StoredOf(clamps.low, params, 0, settings), StoredOf(clamps.high, params, 0, settings)};
 }
 
 absl::string_view LayerTypeOf(const Graph& graph, const Node& node) {

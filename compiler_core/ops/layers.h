@@ -62,6 +62,10 @@ inline constexpr ClampRange kRelu6Range = {0, 6};
 // Whether a layer has TFLite's arithmetic, with its factors and roundings.
 inline bool FollowsTflite(const LayerQuant& settings) { return settings.multiplier_bits == 31; }
 
+// The integer that a layer stores for `x` (no number: 0): to nearest, ties as the layer has them
+// (FollowsTflite), cut to the parameters' range. `channel`: of parameters by channel.
+int64_t StoredOf(double x, const QuantParams& params, size_t channel, const LayerQuant& settings);
+
 // The integers of a layer result that its clamps leave.
 struct StoredRange {
   int64_t min = 0;

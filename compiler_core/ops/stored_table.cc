@@ -101,14 +101,10 @@ absl::StatusOr<StoredTable> MakeFunctionTable(const Graph& graph, const Layer& l
   ASSIGN_OR_RETURN(const std::vector<double> results, EvaluateFunction(graph, layer, points));
   Samples samples = SamplesFor(from);
   for (const double result : results) {
-    constexpr int64_t kLarge = int64_t{1} << 40;
-    const double scaled = result / to.scale[0];
-    const int64_t rounded = FollowsTflite(settings) ? RoundHalfAway(scaled) : RoundHalfEven(scaled);
-    samples.entries.push_back(
-        std::clamp(std::clamp(rounded, -kLarge, kLarge) + to.zero_point[0], to.qmin, to.qmax));
-    samples.values.push_back(std::clamp(scaled + static_cast<double>(to.zero_point[0]),
-                                        static_cast<double>(to.qmin),
-                                        static_cast<double>(to.qmax)));
+    samples.entries.push_back(StoredOf(result, to, 0, settings));
+    samples.values.push_back(
+        std::clamp(result / to.scale[0] + static_cast<double>(to.zero_point[0]),
+                   static_cast<double>(to.qmin), static_cast<double>(to.qmax)));
   }
   if (SizeOf(from.dtype) == 1) return StoredTable{.entries = std::move(samples.entries)};
   return TableOf(samples, kMostTableSteps, settings, least_bits);

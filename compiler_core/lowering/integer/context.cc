@@ -71,11 +71,7 @@ absl::StatusOr<Tensor> IntegerContext::Integers(ValueId constant, const QuantPar
   const size_t size = static_cast<size_t>(SizeOf(params.dtype));
   for (int64_t i = 0; i < values->element_count(); ++i) {
     const size_t channel = static_cast<size_t>(i / inner % channels);
-    const double scaled = values->at(i) / params.scale[channel];
-    const int64_t rounded = exact() ? RoundHalfAway(scaled) : RoundHalfEven(scaled);
-    constexpr int64_t kLarge = int64_t{1} << 40;  // the zero point can be added
-    const int64_t q = std::clamp(std::clamp(rounded, -kLarge, kLarge) + params.zero_point[channel],
-                                 params.qmin, params.qmax);
+    const int64_t q = StoredOf(values->at(i), params, channel, *settings_);
     std::memcpy(bytes.data() + static_cast<size_t>(i) * size, &q, size);  // little-endian
   }
   return Tensor(std::move(type), std::move(bytes));
@@ -133,6 +129,15 @@ Operand IntegerContext::Constant(const std::vector<uint8_t>& bytes) {
         static_cast<int64_t>(weights.size());
   }
   return {weights_, found->second};
+}
+
+Operand IntegerContext::Constant(const std::vector<int64_t>& numbers, int64_t bytes_each) {
+  const auto size = static_cast<size_t>(bytes_each);
+  std::vector<uint8_t> bytes(numbers.size() * size);
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    std::memcpy(bytes.data() + i * size, &numbers[i], size);  // little-endian
+  }
+  return Constant(bytes);
 }
 
 Operand IntegerContext::Factors(absl::Span<const Factor> factors) {

@@ -72,6 +72,8 @@ class IntegerContext {
   Operand Temporary(int64_t size_bytes);
   // Bytes in slot kWeight; equal ones are stored once.
   Operand Constant(const std::vector<uint8_t>& bytes);
+  // The lowest `bytes_each` bytes of each number.
+  Operand Constant(const std::vector<int64_t>& numbers, int64_t bytes_each);
   Operand Factors(absl::Span<const Factor> factors);
   void Emit(integer::Body body);
   // A warning about the layer.

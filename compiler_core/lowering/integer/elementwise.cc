@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -77,13 +76,11 @@ absl::StatusOr<Side> TakeReciprocals(IntegerContext& context, ValueId divisor) {
                  .qmax = INT16_MAX,
                  .scale = {largest / INT16_MAX},
                  .zero_point = {0}};
-  std::vector<uint8_t> bytes(reciprocals.size() * sizeof(int16_t));
-  for (size_t i = 0; i < reciprocals.size(); ++i) {
-    const int16_t stored =
-        static_cast<int16_t>(RoundHalfEven(reciprocals[i] / side.params.scale[0]));
-    std::memcpy(bytes.data() + i * sizeof(stored), &stored, sizeof(stored));
+  std::vector<int64_t> stored;
+  for (const double reciprocal : reciprocals) {
+    stored.push_back(RoundHalfEven(reciprocal / side.params.scale[0]));
   }
-  side.place = context.Constant(bytes);
+  side.place = context.Constant(stored, sizeof(int16_t));
   return side;
 }
 
@@ -253,12 +250,7 @@ Operand TableConstant(IntegerContext& context, const StoredTable& table, int64_t
                                  table.index_bits, table.worst_steps, kMostTableSteps),
                  absl::StrCat("remove lut_items_in_bits, or set it to ", table.needed_bits));
   }
-  const size_t size = static_cast<size_t>(entry_bytes);
-  std::vector<uint8_t> bytes(table.entries.size() * size);
-  for (size_t i = 0; i < table.entries.size(); ++i) {
-    std::memcpy(bytes.data() + i * size, &table.entries[i], size);  // little-endian
-  }
-  return context.Constant(bytes);
+  return context.Constant(table.entries, entry_bytes);
 }
 
 absl::Status LowerActivation(IntegerContext& context) {

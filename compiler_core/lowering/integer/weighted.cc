@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -116,16 +115,6 @@ namespace {
 
 // Sums have 48 bits at most. A bias takes half of that.
 constexpr int64_t kLargestBias = int64_t{1} << 46;
-
-// The lowest `size` bytes of each number.
-std::vector<uint8_t> BytesOf(const std::vector<int64_t>& values, int64_t size) {
-  std::vector<uint8_t> bytes(values.size() * static_cast<size_t>(size));
-  for (size_t i = 0; i < values.size(); ++i) {
-    std::memcpy(bytes.data() + i * static_cast<size_t>(size), &values[i],
-                static_cast<size_t>(size));  // little-endian
-  }
-  return bytes;
-}
 
 // Leaves `bits` significant bits of the largest bias, and as many of the others' places.
 void KeepHighBits(int bits, std::vector<int64_t>& biases) {
@@ -323,8 +312,8 @@ absl::Status LowerWeighted(IntegerContext& context) {
   ASSIGN_OR_RETURN(const std::vector<Factor> factors,
                    TakeFactors(context, input, kernel, output, SizeOf(c.a_type) == 2, c.rounding));
   c.factor_count = static_cast<int32_t>(factors.size());
-  c.weights = context.Constant(BytesOf(kernel.values, SizeOf(kernel.dtype)));
-  c.bias = context.Constant(BytesOf(biases, integer::BiasBytes(c)));
+  c.weights = context.Constant(kernel.values, SizeOf(kernel.dtype));
+  c.bias = context.Constant(biases, integer::BiasBytes(c));
   c.factors = context.Factors(factors);
   c.result = context.ResultFor(output, context.Output(layer.outputs[0], output));
   context.Emit(c);

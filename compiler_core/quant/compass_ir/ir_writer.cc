@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <cstring>
 #include <map>
 #include <set>
 #include <utility>
@@ -276,17 +274,6 @@ class Writer {
     return Tensor::FromFloats(real.shape(), real.ToFloats());
   }
 
-  // Places of a table: every stored value of 8 bits, else 2^bits + 1 at equal distances, the first
-  // at the lowest value. Compass's 8-bit tables, and those of the integer cores (INTEGER_ISA.md).
-  struct Places {
-    int64_t count = 256;
-    int64_t step = 1;
-  };
-  static Places PlacesOf(const QuantParams& from, const StoredTable& table) {
-    if (SizeOf(from.dtype) == 1) return {};
-    return {(int64_t{1} << table.index_bits) + 1, int64_t{1} << (16 - table.index_bits)};
-  }
-
   // The table of a function, of a softmax's exponential.
   absl::Status AddLut(const Layer& layer, const Node& root, Block& block) {
     const bool is_softmax = layer.type == "Softmax";
@@ -296,45 +283,20 @@ class Writer {
     const QuantParams* to = ParamsOf(layer.outputs[0]);
     if (from == nullptr || to == nullptr) return absl::OkStatus();
     if (is_softmax) {
-      const Places places =
-          PlacesOf(*from, MakeExponentialTable(*from, to->scale[0], SettingsOf(layer)));
-      AddConstant(block, "lut", DType::kUint32, {places.count},
-                  BytesOf(Exponentials(*from, places)));
+      const StoredTable table = MakeExponentialTable(*from, to->scale[0], SettingsOf(layer));
+      AddTable(table, DType::kUint32, block);
       return absl::OkStatus();
     }
     ASSIGN_OR_RETURN(const StoredTable table,
                      MakeFunctionTable(graph_, layer, *from, *to, SettingsOf(layer)));
-    const Places places = PlacesOf(*from, table);
-    ASSIGN_OR_RETURN(const std::string bytes, FunctionTable(root, *from, *to, places));
-    AddConstant(block, "lut", to->dtype, {places.count}, bytes);
+    AddTable(table, to->dtype, block);
     return absl::OkStatus();
   }
 
-  // 2^30 exp(-scale x distance from the largest value), which has the last place but of 16 bits.
-  static std::vector<uint32_t> Exponentials(const QuantParams& from, const Places& places) {
-    constexpr double kOne = 1 << 30;
-    const double last = SizeOf(from.dtype) == 1 ? 255 : 65535;
-    std::vector<uint32_t> table;
-    for (int64_t i = 0; i < places.count; ++i) {
-      const double distance = (last - static_cast<double>(i * places.step)) * from.scale[0];
-      const int64_t entry = RoundHalfEven(kOne * std::exp(-distance));
-      table.push_back(static_cast<uint32_t>(std::min(entry, int64_t{1} << 31)));
-    }
-    return table;
-  }
-
-  static absl::StatusOr<std::string> FunctionTable(const Node& root, const QuantParams& from,
-                                                   const QuantParams& to, const Places& places) {
-    const bool is_signed = from.dtype == DType::kInt8 || from.dtype == DType::kInt16;
-    const int64_t lowest = is_signed ? (SizeOf(from.dtype) == 1 ? -128 : -32768) : 0;
-    std::vector<float> points;
-    for (int64_t i = 0; i < places.count; ++i) {
-      const int64_t stored = lowest + i * places.step - from.zero_point[0];
-      points.push_back(static_cast<float>(static_cast<double>(stored) * from.scale[0]));
-    }
-    ASSIGN_OR_RETURN(const std::vector<Tensor> results,
-                     DefOf(root.op).reference(root, {Tensor::FromFloats({places.count}, points)}));
-    return BytesOfTensor(QuantizeTensor(to, results[0].ToFloats(), {places.count}));
+  void AddTable(const StoredTable& table, DType dtype, Block& block) {
+    const auto count = static_cast<int64_t>(table.entries.size());
+    AddConstant(block, "lut", dtype, {count},
+                BytesOfTensor(CastTensor(Tensor::FromInts({count}, table.entries), dtype)));
   }
 
   absl::Status AddOwn(const Layer& layer, const Node& root, Block& block) {
