@@ -27,7 +27,35 @@ std::optional<double> NumberOf(const Graph& graph, ValueId value) {
   return constant->at(0);
 }
 
-// The step that ends in `cast`, a Cast of integers to floats.
+// True for a weight of whole numbers alone.
+bool IsWhole(const Tensor& weight) {
+  for (int64_t i = 0; i < weight.element_count(); ++i) {
+    if (weight.at(i) != std::nearbyint(weight.at(i))) return false;
+  }
+  return true;
+}
+
+// By value: true where the last weights that it was computed with, of convolutions and matrix
+// products, are whole numbers on some way.
+std::vector<bool> FindWholeSums(const Graph& graph) {
+  std::vector<bool> is_sum(static_cast<size_t>(graph.value_count()));
+  for (const Node& node : graph.nodes()) {
+    const bool is_product =
+        node.op == Op::kConv2D || node.op == Op::kDepthwiseConv2D || node.op == Op::kMatMul;
+    const Tensor* weight = is_product ? graph.ConstantOf(node.inputs[1]) : nullptr;
+    const bool is_whole =
+        weight != nullptr ? IsWhole(*weight)
+                          : std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
+                              return is_sum[static_cast<size_t>(input.value())];
+                            });
+    for (const ValueId output : node.outputs) {
+      is_sum[static_cast<size_t>(output.value())] = is_whole;
+    }
+  }
+  return is_sum;
+}
+
+// The integers that end in `cast`, a Cast of them to floats, and begin with a Cast of floats.
 std::optional<Step> StepBefore(const Graph& graph, const Node& cast) {
   if (cast.op != Op::kCast || graph.type(cast.outputs[0]).dtype != DType::kFloat32) {
     return std::nullopt;
@@ -54,10 +82,28 @@ std::optional<Step> StepBefore(const Graph& graph, const Node& cast) {
   return std::nullopt;
 }
 
+// The requantizing steps by their last nodes: of sums of whole numbers, with a division.
+std::map<NodeId, Step> FindSteps(const Graph& graph) {
+  std::map<NodeId, Step> steps;
+  for (int i = 0; i < graph.node_count(); ++i) {
+    const std::optional<Step> step = StepBefore(graph, graph.node(NodeId(i)));
+    if (step.has_value() && step->divides) steps.emplace(NodeId(i), *step);
+  }
+  if (steps.empty()) return steps;
+  const std::vector<bool> is_sum = FindWholeSums(graph);
+  std::erase_if(steps, [&](const auto& step) {
+    return !is_sum[static_cast<size_t>(step.second.source.value())];
+  });
+  return steps;
+}
+
 class WholeNumberFormer {
  public:
-  explicit WholeNumberFormer(const Graph& graph)
-      : graph_(graph), uses_(graph.UseCounts()), value_(static_cast<size_t>(graph.value_count())) {
+  WholeNumberFormer(const Graph& graph, const std::map<NodeId, Step>& steps)
+      : graph_(graph),
+        steps_(steps),
+        uses_(graph.UseCounts()),
+        value_(static_cast<size_t>(graph.value_count())) {
     for (const Node& node : graph.nodes()) {
       for (const ValueId input : node.inputs) users_[input].push_back(&node);
     }
@@ -65,13 +111,14 @@ class WholeNumberFormer {
 
   WholeNumbersForm Run() {
     form_.graph.set_name(graph_.name());
-    for (const Node& node : graph_.nodes()) {
-      const std::optional<Step> step = StepBefore(graph_, node);
-      if (step.has_value()) {
-        Set(node.outputs[0], Replaced(*step, node));
-        ++form_.steps;
-      } else {
+    form_.steps = static_cast<int>(steps_.size());
+    for (int i = 0; i < graph_.node_count(); ++i) {
+      const Node& node = graph_.node(NodeId(i));
+      const auto step = steps_.find(NodeId(i));
+      if (step == steps_.end()) {
         Copy(node);
+      } else {
+        Set(node.outputs[0], Replaced(step->second, node));
       }
     }
     for (const GraphOutput& output : graph_.outputs()) {
@@ -142,7 +189,7 @@ class WholeNumberFormer {
 
   ValueId Replaced(const Step& step, const Node& cast) {
     ValueId x = step.source;
-    const bool drops_half = step.divides && IsCutAtZero(cast.outputs[0]);
+    const bool drops_half = IsCutAtZero(cast.outputs[0]);
     const Tensor* offset = TakeConstant(Op::kAdd, x);
     const Tensor* factor = TakeConstant(Op::kMul, x);
     const Tensor product = Scaled(factor, step.factor, 0, 1);
@@ -229,6 +276,7 @@ class WholeNumberFormer {
   }
 
   const Graph& graph_;
+  const std::map<NodeId, Step>& steps_;
   const std::vector<int> uses_;
   std::vector<ValueId> value_;  // in the new graph, by old id
   std::map<ValueId, std::vector<const Node*>> users_;
@@ -237,15 +285,12 @@ class WholeNumberFormer {
 
 }  // namespace
 
-int CountWholeNumberSteps(const Graph& graph) {
-  return static_cast<int>(
-      std::count_if(graph.nodes().begin(), graph.nodes().end(),
-                    [&](const Node& node) { return StepBefore(graph, node).has_value(); }));
-}
+int CountWholeNumberSteps(const Graph& graph) { return static_cast<int>(FindSteps(graph).size()); }
 
 WholeNumbersForm FloatWholeNumbers(Graph graph) {
-  if (CountWholeNumberSteps(graph) == 0) return {std::move(graph), 0};
-  return WholeNumberFormer(graph).Run();
+  const std::map<NodeId, Step> steps = FindSteps(graph);
+  if (steps.empty()) return {std::move(graph), 0};
+  return WholeNumberFormer(graph, steps).Run();
 }
 
 }  // namespace npuc

@@ -19,7 +19,9 @@ int CountWholeNumberSteps(const Graph& graph);
 // becomes a product and a sum with constants, and the product goes into the weight of the
 // convolution or matrix product before it: no value between has more bits than the results.
 // Division drops the fraction; here it stays, less the half that this takes away on average, where
-// negative results are cut off behind the step. Everything else stays as it is.
+// negative results are cut off behind the step. Everything else stays as it is: casts without a
+// division, and those of values that no weight of whole numbers gives, which a model has to drop
+// fractions.
 WholeNumbersForm FloatWholeNumbers(Graph graph);
 
 }  // namespace npuc

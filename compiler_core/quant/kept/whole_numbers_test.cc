@@ -71,17 +71,41 @@ TEST(WholeNumbers, FractionsOfBothSignsStay) {
   EXPECT_THAT(Answers(form.graph), testing::ElementsAre(-5, -12, -2.5f, -13));
 }
 
-TEST(WholeNumbers, AModelWithoutStepsIsLeftAlone) {
-  absl::StatusOr<Graph> graph = ParseGraph(R"(graph "m" {
-  %x = Placeholder() : f32[2] @"x"
-  %y = Relu(%x) : f32[2] @"y"
-  return %y @"y"
-})");
-  ASSERT_TRUE(graph.ok());
+void ExpectLeftAlone(absl::StatusOr<Graph> graph) {
+  ASSERT_TRUE(graph.ok()) << graph.status();
   const std::string before = PrintGraph(*graph);
+  EXPECT_EQ(CountWholeNumberSteps(*graph), 0);
   const WholeNumbersForm form = FloatWholeNumbers(*std::move(graph));
   EXPECT_EQ(form.steps, 0);
   EXPECT_EQ(PrintGraph(form.graph), before);
+}
+
+TEST(WholeNumbers, AModelWithoutStepsIsLeftAlone) {
+  ExpectLeftAlone(ParseGraph(R"(graph "m" {
+  %x = Placeholder() : f32[2] @"x"
+  %y = Relu(%x) : f32[2] @"y"
+  return %y @"y"
+})"));
+}
+
+// x - trunc(x), as models write it.
+TEST(WholeNumbers, CastsThatDropFractionsAreLeftAlone) {
+  ExpectLeftAlone(ParseGraph(R"(graph "m" {
+  %x = Placeholder() : f32[2] @"x"
+  %i = Cast(%x) {dtype = "i32"} : i32[2] @"i"
+  %f = Cast(%i) {dtype = "f32"} : f32[2] @"f"
+  %y = Sub(%x, %f) : f32[2] @"y"
+  return %y @"y"
+})"));
+  // So are they behind a weight of whole numbers.
+  ExpectLeftAlone(ParseGraph(
+      absl::StrReplaceAll(kLayer, {{"RESULT", "Relu"}, {"Div(%im, %d)", "Mul(%im, %d)"}})));
+}
+
+// The sums are of no whole numbers: 0.5 is among the weights.
+TEST(WholeNumbers, DivisionsBehindOtherWeightsAreLeftAlone) {
+  ExpectLeftAlone(ParseGraph(
+      absl::StrReplaceAll(kLayer, {{"RESULT", "Relu"}, {"0000804200008042", "000080420000003f"}})));
 }
 
 }  // namespace
