@@ -420,6 +420,34 @@ class Selector {
     return EqualWhole(in[0], in[1], compose);
   }
 
+  // True for floats that are known to be whole: roundings, behind moves and bounds of one number.
+  bool IsRounded(ValueId x) {
+    constexpr Op kKeeps[] = {Op::kAbs, Op::kMaximum, Op::kMinimum, Op::kNeg, Op::kRelu, Op::kRelu6};
+    constexpr int kMostNodes = 16;
+    for (int i = 0; i < kMostNodes; ++i) {
+      const Node& node = graph().def(x);
+      if (node.op == Op::kRound || node.op == Op::kFloor) return true;
+      const bool keeps =
+          std::find(std::begin(kKeeps), std::end(kKeeps), node.op) != std::end(kKeeps) ||
+          (IsMove(node.op) && node.op != Op::kPad);
+      if (!keeps) return false;
+      ValueId operand;
+      for (const ValueId input : node.inputs) {
+        const Tensor* constant = graph().ConstantOf(input);
+        if (constant == nullptr && operand.valid() && operand != input) return false;
+        if (constant == nullptr) {
+          operand = input;
+        } else if (constant->element_count() != 1 ||
+                   constant->at(0) != std::floor(constant->at(0))) {
+          return false;
+        }
+      }
+      if (!operand.valid()) return false;
+      x = operand;
+    }
+    return false;
+  }
+
   ValueId ComposedCast(const std::vector<ValueId>& operands, const Node& node, Composer& compose) {
     const ValueId x = node.inputs[0];
     const DType from = type(operands[0]).dtype;
@@ -435,7 +463,7 @@ class Selector {
                                 std::string(NameOf(to)), ", which wraps around"));
       return {};
     }
-    if (IsInteger(from)) return x;
+    if (IsInteger(from) || IsRounded(x)) return x;
     const ValueId above = compose.Add(Op::kFloor, {compose.Relu(x)});
     const ValueId negated = compose.Add(Op::kNeg, {x});
     return compose.Add(Op::kSub, {above, compose.Add(Op::kFloor, {compose.Relu(negated)})});

@@ -47,7 +47,7 @@ inline constexpr char kMostFact[] = "fact_most";
 //                      number, its operand is bounded where the other choice counts
 //   Gather             a product with the rows [index = 0, index = 1, ...]
 //   ArgMax             the largest of n - i where x_i is the maximum
-//   Cast to integers   Floor of the size
+//   Cast to integers   Floor of the size; roundings of floats as they are
 //   sums, moves ...    as they are
 //   Maximum, Minimum   operand 0, where kBoundsInfinityFact (ops/facts.h) marks them
 // Exact as long as whole numbers are within largest_index. Leaves the integers of quantized models

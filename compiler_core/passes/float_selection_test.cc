@@ -160,6 +160,20 @@ TEST(FloatSelectionTest, CastsBothWays) {
 }
 
 // A cast to a narrow type where the operators in front of it keep the values within the type.
+// No floor of what is whole already: on integers it is off by one where a step is not a part of 1.
+TEST(FloatSelectionTest, CastsOfRoundingsAreThese) {
+  const std::string body = R"(  %x = Placeholder() : f32[4] @"x"
+  %r = Round(%x) : f32[4] @"r"
+  %l = Relu(%r) : f32[4] @"l"
+  %c = Cast(%l) {dtype = "i64"} : i64[4] @"c"
+  return %c @"c"
+)";
+  ExpectSame(body);
+  const auto selection = SelectInFloats(Parsed(body), {});
+  ASSERT_TRUE(selection.ok()) << selection.status();
+  for (const Node& node : selection->graph.nodes()) EXPECT_NE(node.op, Op::kFloor);
+}
+
 TEST(FloatSelectionTest, CastsWithinTheTypesRange) {
   ExpectSame(R"(  %x = Placeholder() : f32[5] @"x"
   %s = Sigmoid(%x) : f32[5] @"s"
