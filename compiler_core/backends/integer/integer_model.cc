@@ -22,7 +22,7 @@
 #include "compiler_core/quant/kept/float_form.h"
 #include "compiler_core/quant/kept/kept_scales.h"
 #include "compiler_core/quant/kept/whole_numbers.h"
-#include "compiler_core/quant/own_biases.h"
+#include "compiler_core/quant/own_constants.h"
 #include "compiler_core/quant/params.h"
 #include "compiler_core/target/core_spec.h"
 
@@ -224,7 +224,7 @@ class Maker {
 
   absl::StatusOr<IntegerModel> QuantizeFloat(const Graph& graph,
                                              const std::map<ValueId, ValueRange>& ranges) {
-    const OwnBiases own = GiveOwnBiases(graph);
+    const OwnConstants own = GiveOwnConstants(graph);
     QuantizeInput input;
     input.graph = &own.graph;
     input.layers = GroupLayers(own.graph);

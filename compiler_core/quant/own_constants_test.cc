@@ -1,6 +1,8 @@
-#include "compiler_core/quant/own_biases.h"
+#include "compiler_core/quant/own_constants.h"
 
 #include <algorithm>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "compiler_core/ir/graph/text.h"
@@ -26,17 +28,50 @@ constexpr absl::string_view kShared = R"(graph "m" {
   return %4 @"y1", %8 @"y2"
 })";
 
-TEST(OwnBiases, TheGraphComputesTheSame) {
+TEST(OwnConstants, TheGraphComputesTheSame) {
   const Graph graph = *ParseGraph(kShared);
-  const OwnBiases own = GiveOwnBiases(graph);
+  const OwnConstants own = GiveOwnConstants(graph);
   EXPECT_TRUE(VerifyGraph(own.graph).ok()) << VerifyGraph(own.graph);
   const std::vector<Tensor> input = {Tensor::FromFloats({1, 4}, {1, 2, -3, 5})};
   EXPECT_EQ(*RunReference(own.graph, input), *RunReference(graph, input));
   EXPECT_EQ(own.graph.type(own.value[6]), graph.type(ValueId(6)));
 }
 
-TEST(OwnBiases, EachLayersIntegersAreInItsOwnUnits) {
-  const OwnBiases own = GiveOwnBiases(*ParseGraph(kShared));
+// One matrix as it is, transposed, and as an operand of a sum.
+constexpr absl::string_view kTied = R"(graph "m" {
+  %0 = Placeholder() : f32[2,2] @"x"
+  %1 = Const() {value = f32[2,2] "0000803f000000400000404000008040"} : f32[2,2] @"w"
+  %2 = MatMul(%0, %1) : f32[2,2] @"a"
+  %3 = MatMul(%2, %1) {transpose_b = true} : f32[2,2] @"b"
+  %4 = Add(%3, %1) : f32[2,2] @"c"
+  %5 = MatMul(%4, %1) : f32[2,2] @"d"
+  return %5 @"y"
+})";
+
+TEST(OwnConstants, ScalesRunAlongTheDimensionThatTheLayerHasThemOn) {
+  const OwnConstants own = GiveOwnConstants(*ParseGraph(kTied));
+  EXPECT_TRUE(VerifyGraph(own.graph).ok()) << VerifyGraph(own.graph);
+  const std::vector<Tensor> input = {Tensor::FromFloats({2, 2}, {1, 2, -3, 5})};
+  EXPECT_EQ(*RunReference(own.graph, input), *RunReference(*ParseGraph(kTied), input));
+  const std::string samples = MakeSamples(own.graph, 24, 2);
+  QuantizeInput quantize = InputOf(own.graph, samples);
+  quantize.options.weight_method = QuantMethod::kPerChannelSymmetricRestricted;
+  Diagnostics diagnostics;
+  const absl::StatusOr<QuantizeResult> result = Quantize(quantize, diagnostics);
+  ASSERT_TRUE(result.ok()) << result.status();
+  std::vector<int> axes;
+  std::set<ValueId> weights;
+  for (const Layer& layer : result->plan.layers) {
+    if (!layer.weight.valid()) continue;
+    axes.push_back(result->plan.values.at(layer.weight).axis);
+    weights.insert(layer.weight);
+  }
+  EXPECT_EQ(axes, (std::vector<int>{1, 0, -1, 1}));
+  EXPECT_EQ(weights.size(), 3u);  // the first and the last layer share theirs
+}
+
+TEST(OwnConstants, EachLayersIntegersAreInItsOwnUnits) {
+  const OwnConstants own = GiveOwnConstants(*ParseGraph(kShared));
   const std::string samples = MakeSamples(own.graph, 24, 2);
   Diagnostics diagnostics;
   const absl::StatusOr<QuantizeResult> result = Quantize(InputOf(own.graph, samples), diagnostics);
