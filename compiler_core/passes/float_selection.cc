@@ -213,6 +213,7 @@ class Selector {
     for (int i = 0; i < graph.value_count(); ++i) types_.push_back(graph.type(ValueId(i)));
     stores_ = options.stores_bounded && HasOp(graph, {Op::kQuantize});
     FindWhole(graph);
+    FindPositions(graph);
     rewriter_.emplace(std::move(graph));
   }
 
@@ -264,6 +265,32 @@ class Selector {
     }
   }
 
+  // By old value: so many positions that a Gather has, where the value is its index, or a choice or
+  // a move gives that of it; 0: none.
+  void FindPositions(const Graph& graph) {
+    positions_.assign(static_cast<size_t>(graph.value_count()), 0);
+    const auto at = [&](ValueId id) -> int64_t& {
+      return positions_[static_cast<size_t>(id.value())];
+    };
+    for (int i = graph.node_count() - 1; i >= 0; --i) {  // readers first
+      const Node& node = graph.node(NodeId(i));
+      if (node.op == Op::kGather) {
+        const Shape& shape = graph.type(node.inputs[0]).shape;
+        const int64_t axis = IntAttrOr(node, "axis", 0);
+        const int64_t rank = static_cast<int64_t>(shape.size());
+        int64_t& count = at(node.inputs[1]);
+        count = std::max(count, shape[static_cast<size_t>(axis < 0 ? axis + rank : axis)]);
+        continue;
+      }
+      const bool passes = IsMove(node.op) || node.op == Op::kCast || node.op == Op::kSelect;
+      if (!passes || node.outputs.size() != 1) continue;
+      const int64_t count = at(node.outputs[0]);
+      for (size_t k = node.op == Op::kSelect ? 1 : 0; k < node.inputs.size(); ++k) {
+        at(node.inputs[k]) = std::max(at(node.inputs[k]), count);
+      }
+    }
+  }
+
   // True where a whole number is among a node's results or computed operands.
   bool Concerns(const std::vector<ValueId>& operands, const std::vector<ValueId>& results) {
     const auto computed = [&](ValueId old) {
@@ -279,6 +306,12 @@ class Selector {
     graph().set_source(graph().value(input).def, node.source);
     if (from.dtype == DType::kBool) Composer::Bound(graph(), input, 0, 1);
     if (from.dtype == DType::kUint8) Composer::Bound(graph(), input, 0, UINT8_MAX);
+    const int64_t count = positions_[static_cast<size_t>(node.outputs[0].value())];
+    if (count > 0 && from.dtype != DType::kBool && from.dtype != DType::kUint8) {
+      // Negative ones count from the end. Bytes in steps of 1, as BoundFor has them.
+      const int64_t reach = std::max<int64_t>(count, -INT8_MIN);
+      Composer::Bound(graph(), input, -reach, reach == -INT8_MIN ? INT8_MAX : reach);
+    }
     rewriter_->Set(node.outputs[0], input);
     result_.inputs.push_back(node.source.name);
     ++result_.values;
@@ -582,7 +615,8 @@ class Selector {
     Shape rest = from;
     rest.erase(rest.begin() + static_cast<int64_t>(at));
     table = compose.Reshaped(table, {n, ElementCount(rest)});
-    ValueId picked = compose.Add(Op::kMatMul, {Rows(indices, n, compose), table});
+    ValueId picked =
+        compose.Add(Op::kMatMul, {Rows(indices, n, compose), table}, {{kPicksRowsFact, true}});
     if (at != 0) {
       Shape moved = {count};
       moved.insert(moved.end(), rest.begin(), rest.end());
@@ -644,9 +678,10 @@ class Selector {
 
   const FloatSelectionOptions options_;
   bool stores_ = false;
-  std::vector<TensorType> types_;  // of the old graph's values
-  std::vector<bool> is_whole_;     // by old value
-  std::set<ValueId> finite_;       // of the new graph: what Finite made
+  std::vector<TensorType> types_;   // of the old graph's values
+  std::vector<bool> is_whole_;      // by old value
+  std::vector<int64_t> positions_;  // FindPositions
+  std::set<ValueId> finite_;        // of the new graph: what Finite made
   std::optional<Rewriter> rewriter_;
   FloatSelection result_;
 };

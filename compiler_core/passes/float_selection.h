@@ -37,6 +37,8 @@ struct FloatSelection {
 // Attributes of a node that is known to give whole numbers or 0 and 1: bounds of its only result.
 inline constexpr char kLeastFact[] = "fact_least";
 inline constexpr char kMostFact[] = "fact_most";
+// True of a MatMul each of whose results is one row of its operand 1.
+inline constexpr char kPicksRowsFact[] = "fact_picks_rows";
 
 // Cores compute with floats, or with integers that stand for them. Replaces the booleans and
 // integers that a model computes at run time by floats, false and true by 0 and 1

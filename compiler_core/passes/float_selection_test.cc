@@ -174,6 +174,26 @@ TEST(FloatSelectionTest, CastsOfRoundingsAreThese) {
   for (const Node& node : selection->graph.nodes()) EXPECT_NE(node.op, Op::kFloor);
 }
 
+// Negative ones count from the end.
+TEST(FloatSelectionTest, StatesTheBoundsOfIndices) {
+  const auto selection = SelectInFloats(Parsed(R"(  %t = Placeholder() : f32[300,2] @"t"
+  %i = Placeholder() : i64[3] @"i"
+  %zero = Const() {value = i64[] "0000000000000000"} : i64[]
+  %n = Const() {value = i64[] "2c01000000000000"} : i64[]
+  %low = Greater(%zero, %i) : bool[3] @"low"
+  %j = Add(%i, %n) : i64[3] @"j"
+  %k = Select(%low, %j, %i) : i64[3] @"k"
+  %y = Gather(%t, %k) {axis = 0} : f32[3,2] @"y"
+  return %y @"y"
+)"),
+                                        {});
+  ASSERT_TRUE(selection.ok()) << selection.status();
+  const Node& index = selection->graph.def(selection->graph.inputs()[1]);
+  EXPECT_EQ(IntAttrOr(index, kLeastFact, 0), -300);
+  EXPECT_EQ(IntAttrOr(index, kMostFact, 0), 300);
+  EXPECT_FALSE(selection->graph.def(selection->graph.inputs()[0]).attrs.contains(kMostFact));
+}
+
 TEST(FloatSelectionTest, CastsWithinTheTypesRange) {
   ExpectSame(R"(  %x = Placeholder() : f32[5] @"x"
   %s = Sigmoid(%x) : f32[5] @"s"

@@ -118,6 +118,7 @@ class Quantizer {
     }
     state_.layers = input_.layers;
     state_.in_ir = input_.in_ir;
+    state_.stated = input_.stated;
     state_.fixed_point = input_.fixed_point;
     CheckConstants();
     RETURN_IF_ERROR(diagnostics_.ToStatus());

@@ -23,6 +23,8 @@ struct QuantizeInput {
   QuantOptions options;
   std::string model_name;                    // for diagnostics
   std::map<ValueId, ValueRange> in_ir = {};  // ranges that the model itself gives
+  // Bounds that no samples need reach, as of indices: a range holds them by any strategy.
+  std::map<ValueId, ValueRange> stated = {};
   std::vector<SampleFile> calibration = {};  // calibration_data; empty: statistics
   std::string statistics_name = {};          // statistics_file: its name and bytes
   absl::string_view statistics = {};

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/ir/graph/text.h"
 #include "compiler_core/ops/op.h"
@@ -340,6 +341,40 @@ TEST_F(QuantizeTest, MixedPrecisionMeetsTheThresholdWithFewLayers) {
   EXPECT_GT(raised, 0);
   EXPECT_LE(raised * 2, static_cast<int>(result.settings.size()));
   EXPECT_THAT(result.log, testing::Contains(HasSubstr("sensitivity of")));
+}
+
+// Two layers of one weight.
+constexpr absl::string_view kOneWeight = R"(graph "m" {
+  %0 = Placeholder() : f32[1,3] @"x"
+  %1 = Const() {value = f32[3,3] "WEIGHT"} : f32[3,3] @"w"
+  %2 = Const() {value = f32[3] "00004040000000c00000a03f"} : f32[3] @"b1"
+  %3 = MatMul(%0, %1) : f32[1,3] @"m1"
+  %4 = Add(%3, %2) : f32[1,3] @"a1"
+  %5 = Relu(%4) : f32[1,3] @"r1"
+  %6 = Const() {value = f32[3] "000080bf000000400000a0c0"} : f32[3] @"b2"
+  %7 = MatMul(%5, %1) : f32[1,3] @"m2"
+  %8 = Add(%7, %6) : f32[1,3] @"a2"
+  return %8 @"y"
+})";
+
+Graph OneWeight() {
+  constexpr absl::string_view kWeight =
+      "0000803fcdcc4c3dcdcccc3d0000003fcdcccc3ecdcc4cbe0000803e0000003f9a99193f";
+  return *ParseGraph(absl::StrReplaceAll(kOneWeight, {{"WEIGHT", kWeight}}));
+}
+
+TEST_F(QuantizeTest, StatedBoundsHoldWhateverSamplesShow) {
+  graph_ = OneWeight();
+  samples_ = MakeSamples(graph_, 24, 2);
+  for (const char* name : {"extrema", "mean", "KLD", "best_single"}) {
+    QuantizeInput input = Input();
+    input.options.activation_strategy = *QuantStrategyFromName(name);
+    input.stated[graph_.inputs()[0]] = {0, 255};
+    const QuantParams params = Quantized(input).plan.values.at(graph_.inputs()[0]);
+    EXPECT_GE(static_cast<double>(params.qmax - params.zero_point[0]) * params.scale[0],
+              255 - params.scale[0])
+        << name;
+  }
 }
 
 TEST_F(QuantizeTest, LayersInFloatStayAsTheyAre) {

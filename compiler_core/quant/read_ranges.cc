@@ -83,7 +83,8 @@ std::map<ValueId, ValueRange> FindReadRanges(const QuantState& state) {
   std::map<ValueId, std::optional<ValueRange>> needs;
   const auto seen_of = [&state](ValueId id) {
     const TensorStatistics& seen = state.statistics.at(id);
-    return ValueRange{std::min(0.0, seen.extrema_min), std::max(0.0, seen.extrema_max)};
+    return WithStated(state, id,
+                      {std::min(0.0, seen.extrema_min), std::max(0.0, seen.extrema_max)});
   };
   for (int i = 0; i < static_cast<int>(state.layers.size()); ++i) {
     for (const ValueId input : state.layers[i].inputs) {

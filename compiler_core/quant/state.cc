@@ -17,11 +17,6 @@ namespace {
 constexpr int kHeadroomBits = 14;
 constexpr double kHeadroom = 2;
 
-// The least range that holds both.
-ValueRange Union(ValueRange a, ValueRange b) {
-  return {std::min(a.min, b.min), std::max(a.max, b.max)};
-}
-
 // The values behind a Concat's operands, through further Concats up to `depth`.
 void ConcatSources(const QuantState& state, int layer, int64_t depth, std::set<ValueId>& sources) {
   for (const ValueId input : state.layers[layer].inputs) {
@@ -33,6 +28,15 @@ void ConcatSources(const QuantState& state, int layer, int64_t depth, std::set<V
 }
 
 }  // namespace
+
+ValueRange Union(ValueRange a, ValueRange b) {
+  return {std::min(a.min, b.min), std::max(a.max, b.max)};
+}
+
+ValueRange WithStated(const QuantState& state, ValueId id, ValueRange range) {
+  const auto stated = state.stated.find(id);
+  return stated == state.stated.end() ? range : Union(range, stated->second);
+}
 
 ValueId QuantState::SourceOf(ValueId id) const {
   while (true) {
@@ -57,10 +61,11 @@ absl::StatusOr<ValueRange> RangeOfValue(const QuantState& state, ValueId id,
                                         const QuantStrategy& strategy) {
   const int layer = state.producer[id.value()];
   const auto in_ir = state.in_ir.find(id);
-  const std::optional<ValueRange> range =
+  std::optional<ValueRange> range =
       RangeOf(strategy, state.statistics.at(id), state.settings[layer].activation_bits,
               in_ir == state.in_ir.end() ? std::nullopt : std::optional(in_ir->second));
   if (range.has_value()) {
+    range = WithStated(state, id, *range);
     const auto read = state.read_ranges.find(id);
     const bool whole = strategy.kind == QuantStrategy::Kind::kInIr;
     if (whole || read == state.read_ranges.end()) return *range;
@@ -74,7 +79,8 @@ absl::StatusOr<ValueRange> RangeOfValue(const QuantState& state, ValueId id,
 
 QuantParams ParamsForRange(const QuantState& state, ValueId id, ValueRange range) {
   const LayerSettings& settings = state.settings[state.producer[id.value()]];
-  const bool estimated = settings.activation_strategy.kind != QuantStrategy::Kind::kInIr;
+  const bool estimated =
+      settings.activation_strategy.kind != QuantStrategy::Kind::kInIr && !state.stated.contains(id);
   if (settings.activation_bits >= kHeadroomBits && estimated && !state.fixed_point) {
     range = {range.min * kHeadroom, range.max * kHeadroom};
   }

@@ -25,6 +25,7 @@ struct QuantState {
   std::vector<Layer> layers;
   std::vector<LayerSettings> settings;              // one a layer
   std::map<ValueId, ValueRange> in_ir;              // what the model says of its own values
+  std::map<ValueId, ValueRange> stated;             // bounds, reached by samples or not
   bool fixed_point = false;                         // scales are powers of two
   std::vector<std::pair<ValueId, ValueId>> states;  // a graph input, and what is fed back as it
   std::vector<int> producer;                // layer by value id, -1: a constant or inside a layer
@@ -49,7 +50,12 @@ struct QuantState {
   bool IsQuantized(ValueId id) const;
 };
 
-// The range of a layer result by its layer's strategy, without what no reader can tell apart.
+// The least range that holds both.
+ValueRange Union(ValueRange a, ValueRange b);
+// The range that holds `range` and what is stated of the value.
+ValueRange WithStated(const QuantState& state, ValueId id, ValueRange range);
+// The range of a layer result by its layer's strategy, with the bounds that are stated of it, and
+// without what no reader can tell apart.
 // INVALID_ARGUMENT where the strategy is in_ir and the model gives no range; such a range is whole.
 absl::StatusOr<ValueRange> RangeOfValue(const QuantState& state, ValueId id,
                                         const QuantStrategy& strategy);

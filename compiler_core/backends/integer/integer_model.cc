@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,6 +15,7 @@
 #include "compiler_core/base/status.h"
 #include "compiler_core/config/quant_config.h"
 #include "compiler_core/lowering/integer/channel_facts.h"
+#include "compiler_core/ops/interval.h"
 #include "compiler_core/ops/layers.h"
 #include "compiler_core/ops/op.h"
 #include "compiler_core/passes/dead_channels.h"
@@ -31,6 +33,55 @@ namespace {
 
 // The reader of each file has its own, smaller limit and says so; this one bounds memory.
 constexpr int64_t kMaxTextBytes = std::numeric_limits<int32_t>::max();
+
+// The bounds of a result of operands within these; nullopt: not known.
+std::optional<ValueRange> BoundsOfResult(const Graph& graph, const Node& node,
+                                         const std::map<ValueId, ValueRange>& bounds) {
+  std::vector<Interval> operands;
+  bool is_bounded = false;
+  for (const ValueId input : node.inputs) {
+    const auto found = bounds.find(input);
+    const Tensor* constant = graph.ConstantOf(input);
+    if (found == bounds.end() && constant == nullptr) return std::nullopt;
+    is_bounded = is_bounded || found != bounds.end();
+    operands.push_back(found == bounds.end() ? IntervalOf(*constant)
+                                             : Interval{found->second.min, found->second.max});
+  }
+  if (!is_bounded) return std::nullopt;
+  std::optional<Interval> result;
+  if (operands.size() == 2) result = IntervalOfResult(node.op, operands[0], operands[1]);
+  const auto& [least, most] = operands[0];
+  if (BoolAttrOr(node, kPicksRowsFact, false)) result = operands[1];
+  if (node.op == Op::kNeg) result = Interval{-most, -least};
+  if (node.op == Op::kAbs) result = Interval{0, std::max(-least, most)};
+  if (node.op == Op::kRelu) result = Interval{std::max(least, 0.0), std::max(most, 0.0)};
+  if (node.op == Op::kRelu6) {
+    result = Interval{std::clamp(least, 0.0, 6.0), std::clamp(most, 0.0, 6.0)};
+  }
+  if (TraitsOf(node.op).keeps_parameters && operands.size() == 1) result = operands[0];
+  if (!result.has_value() || !std::isfinite(result->least) || !std::isfinite(result->most)) {
+    return std::nullopt;
+  }
+  return ValueRange{result->least, result->most};
+}
+
+// The bounds that are stated of whole numbers, and those of what is computed with these alone, as
+// the rows of a table that an index picks.
+// Calibration data may not reach them.
+std::map<ValueId, ValueRange> StatedBounds(const Graph& graph) {
+  std::map<ValueId, ValueRange> bounds;
+  for (const Node& node : graph.nodes()) {
+    if (node.op == Op::kConst || node.outputs.size() != 1) continue;
+    if (node.attrs.contains(kLeastFact) && node.attrs.contains(kMostFact)) {
+      bounds[node.outputs[0]] = {static_cast<double>(IntAttrOr(node, kLeastFact, 0)),
+                                 static_cast<double>(IntAttrOr(node, kMostFact, 1))};
+      continue;
+    }
+    const std::optional<ValueRange> result = BoundsOfResult(graph, node, bounds);
+    if (result.has_value()) bounds[node.outputs[0]] = *result;
+  }
+  return bounds;
+}
 
 class Maker {
  public:
@@ -169,15 +220,6 @@ class Maker {
     return file->name;
   }
 
-  // The bounds of whole numbers, which calibration data may not reach.
-  static void TakeStatedBounds(const Graph& graph, std::map<ValueId, ValueRange>& ranges) {
-    for (const Node& node : graph.nodes()) {
-      if (!node.attrs.contains(kLeastFact) || !node.attrs.contains(kMostFact)) continue;
-      ranges[node.outputs[0]] = {static_cast<double>(IntAttrOr(node, kLeastFact, 0)),
-                                 static_cast<double>(IntAttrOr(node, kMostFact, 1))};
-    }
-  }
-
   // The SQNR of the worst output of quantized runs.
   static double LeastSqnr(const QuantizeResult& result) {
     double least = std::numeric_limits<double>::infinity();
@@ -236,7 +278,10 @@ class Maker {
       input.in_ir[own.value[static_cast<size_t>(id.value())]] = range;
     }
     input.calibration = CalibrationFilesOf(request_);
-    TakeStatedBounds(own.graph, input.in_ir);
+    for (const auto& [id, range] : StatedBounds(graph)) {
+      const ValueId now = own.value[static_cast<size_t>(id.value())];
+      input.stated[now] = input.in_ir[now] = range;
+    }
     std::string statistics;
     ASSIGN_OR_RETURN(input.statistics_name, ReadText(kStatisticsRole, statistics));
     input.statistics = statistics;

@@ -207,7 +207,9 @@ class FloatFormer {
       types.push_back({integers_.contains(output) ? DType::kFloat32 : type.dtype, type.shape});
     }
     if (node.op == Op::kPlaceholder) {
-      Set(node.outputs[0], form_.graph.AddInput(node.source.name, types[0]));
+      const ValueId input = form_.graph.AddInput(node.source.name, types[0]);
+      form_.graph.mutable_node(form_.graph.value(input).def).attrs = node.attrs;  // facts
+      Set(node.outputs[0], input);
       const auto stored = integers_.find(node.outputs[0]);
       bounds_.push_back(stored == integers_.end() ? Bounds() : BoundsOfIntegers(stored->second));
       return absl::OkStatus();
