@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -41,6 +43,9 @@ class MixedPrecision {
       const bool low = base_[i].activation_bits < kRaisedBits ||
                        (layer.weight.valid() && base_[i].weight_bits < kRaisedBits);
       if (own && low && !base_[i].in_float) candidates_.push_back(static_cast<int>(i));
+      if (layer.weight.valid() && !base_[i].in_float) {
+        readers_[layer.weight].push_back(static_cast<int>(i));
+      }
     }
   }
 
@@ -103,15 +108,30 @@ class MixedPrecision {
     return Measured{sum / outputs, 2 * spread};
   }
 
+  static int Bits(int base, bool up) { return up ? std::max(kRaisedBits, base) : base; }
+
+  // A weight has the bits that any of its layers needs; the biases of all follow its scale.
+  absl::Status RequantizeWeight(ValueId weight) {
+    if (!weight.valid()) return absl::OkStatus();
+    const std::vector<int>& layers = readers_.at(weight);
+    const bool up = std::any_of(layers.begin(), layers.end(),
+                                [this](int reader) { return static_cast<bool>(raised_[reader]); });
+    for (const int reader : layers) {
+      state_.settings[reader].weight_bits = Bits(base_[reader].weight_bits, up);
+    }
+    // By the layer that quantized it first.
+    RETURN_IF_ERROR(QuantizeWeight(state_, layers.front(), up ? nullptr : &samples_));
+    for (const int reader : layers) RETURN_IF_ERROR(QuantizeBias(state_, reader));
+    return absl::OkStatus();
+  }
+
   // Sets a layer to 16 bits or back; its weight, and the biases that its results' scales reach.
   absl::Status Raise(int layer, bool up) {
     raised_[layer] = up;
     LayerSettings& settings = state_.settings[layer];
-    settings.activation_bits =
-        up ? std::max(kRaisedBits, base_[layer].activation_bits) : base_[layer].activation_bits;
-    settings.weight_bits =
-        up ? std::max(kRaisedBits, base_[layer].weight_bits) : base_[layer].weight_bits;
-    RETURN_IF_ERROR(QuantizeWeight(state_, layer, up ? nullptr : &samples_));
+    settings.activation_bits = Bits(base_[layer].activation_bits, up);
+    settings.weight_bits = Bits(base_[layer].weight_bits, up);
+    RETURN_IF_ERROR(RequantizeWeight(state_.layers[layer].weight));
     ASSIGN_OR_RETURN(const auto activations, ChooseActivationParams(state_));
     std::vector<ValueId> changed = state_.layers[layer].outputs;
     for (const auto& [id, params] : activations) {
@@ -119,7 +139,6 @@ class MixedPrecision {
       state_.values[id] = params;
       changed.push_back(id);
     }
-    RETURN_IF_ERROR(QuantizeBias(state_, layer));
     for (const ValueId id : changed) {
       for (const int consumer : state_.consumers[id.value()]) {
         RETURN_IF_ERROR(QuantizeBias(state_, consumer));
@@ -220,6 +239,7 @@ class MixedPrecision {
   std::vector<LayerSettings> base_;
   std::vector<bool> raised_;  // by layer
   std::vector<int> candidates_;
+  std::map<ValueId, std::vector<int>> readers_;  // layers by their weights
 };
 
 }  // namespace

@@ -363,6 +363,29 @@ Graph OneWeight() {
   return *ParseGraph(absl::StrReplaceAll(kOneWeight, {{"WEIGHT", kWeight}}));
 }
 
+TEST_F(QuantizeTest, MixedPrecisionKeepsEachBiasInUnitsOfItsWeight) {
+  graph_ = OneWeight();
+  samples_ = MakeSamples(graph_, 24, 2);
+  QuantizeInput input = Input();
+  input.options.activation_strategy = {QuantStrategy::Kind::kExtrema, 0};
+  const double before = 1 - Quantized(input).outputs[0].cosine();
+  input.options.mixed_precision_batches = 1;
+  input.options.mixed_precision_threshold = before / 3;
+  const QuantizeResult result = Quantized(input);
+  int layers = 0;
+  for (size_t i = 0; i < result.plan.layers.size(); ++i) {
+    const Layer& layer = result.plan.layers[i];
+    if (!layer.bias.valid()) continue;
+    ++layers;
+    EXPECT_EQ(result.settings[i].weight_bits, 16);
+    EXPECT_DOUBLE_EQ(result.plan.values.at(layer.bias).scale[0],
+                     result.plan.values.at(layer.inputs[0]).scale[0] *
+                         result.plan.values.at(layer.weight).scale[0]);
+  }
+  EXPECT_EQ(layers, 2);
+  EXPECT_LE(1 - result.outputs[0].cosine(), before / 3);
+}
+
 TEST_F(QuantizeTest, StatedBoundsHoldWhateverSamplesShow) {
   graph_ = OneWeight();
   samples_ = MakeSamples(graph_, 24, 2);
