@@ -99,6 +99,7 @@ class Maker {
       return QuantizeFloat(form->graph, form->ranges);
     }
     NoteUnusedSettings();
+    WarnAboutInputs(*kept);
     return IntegerModel{.graph = std::move(kept->graph),
                         .plan = std::move(kept->plan),
                         .state_inputs = states_,
@@ -180,6 +181,20 @@ class Maker {
                       .message = "force_float_ir in QUANT changes nothing: the model is in float",
                       .file = request_.options.model_name,
                       .fix = "remove the line"});
+  }
+
+  void WarnAboutInputs(const KeptScales& kept) {
+    for (const KeptScales::CoarseInput& input : kept.coarse_inputs) {
+      diagnostics_.Add(
+          {.kind = DiagnosticKind::kCoarseInput,
+           .message = absl::StrFormat("input '%s' is quantized by scales too far apart: the widest "
+                                      "range in 16 bits has steps of %g, the finest scale is %g",
+                                      Printable(input.name), input.step, input.finest),
+           .file = request_.options.model_name,
+           .fix = absl::StrFormat("quantize it with no scale below %g, or give the model an input "
+                                  "for each scale",
+                                  input.step * 0.51)});
+    }
   }
 
   // What says how to quantize, of a model that is quantized.

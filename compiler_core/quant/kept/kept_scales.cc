@@ -1,6 +1,7 @@
 #include "compiler_core/quant/kept/kept_scales.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <optional>
@@ -94,6 +95,7 @@ class Keeper {
     kept_.graph.set_name(graph_.name());
     FindReadAsFloat();
     FindStoredMoves();
+    RETURN_IF_ERROR(FindInputParams());
     for (const Node& node : graph_.nodes()) {
       if (node.op != Op::kDequantize || graph_.def(node.inputs[0]).op != Op::kPlaceholder) continue;
       stored_inputs_.insert(node.inputs[0]);
@@ -148,8 +150,75 @@ class Keeper {
     }
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       Set(node.outputs[i], kept_.graph.node(id).outputs[i]);
+      const auto input = input_params_.find(node.outputs[i]);
+      if (input != input_params_.end()) params_.emplace(New(node.outputs[i]), input->second);
     }
     return absl::OkStatus();
+  }
+
+  // The graph input that a value is, moved alone; invalid where it is none.
+  ValueId MovedInput(ValueId value) const {
+    while (graph_.def(value).op != Op::kPlaceholder) {
+      const Node& node = graph_.def(value);
+      if (!TraitsOf(node.op).keeps_parameters || node.inputs.size() != 1) return {};
+      value = node.inputs[0];
+    }
+    return value;
+  }
+
+  // The parameters of float inputs that are quantized by several.
+  absl::Status FindInputParams() {
+    std::map<ValueId, std::vector<QuantParams>> all;
+    for (const Node& node : graph_.nodes()) {
+      if (node.op != Op::kQuantize) continue;
+      const ValueId input = MovedInput(node.inputs[0]);
+      if (!input.valid()) continue;
+      ASSIGN_OR_RETURN(QuantParams params, QuantParamsOf(node, graph_.type(node.outputs[0])));
+      std::vector<QuantParams>& of_input = all[input];
+      const bool is_new = std::none_of(of_input.begin(), of_input.end(), [&](const auto& other) {
+        return SameIntegers(other, params);
+      });
+      if (is_new) of_input.push_back(std::move(params));
+    }
+    for (const auto& [input, params] : all) {
+      const bool has_axis = std::any_of(params.begin(), params.end(),
+                                        [](const QuantParams& one) { return one.axis >= 0; });
+      if (params.size() > 1 && !has_axis) input_params_.emplace(input, ParamsForAll(input, params));
+    }
+    return absl::OkStatus();
+  }
+
+  // Parameters whose integers hold the ranges of all, in steps as fine as the finest: one of them,
+  // or 16 bits. There the step is an odd part of the finest scale, so that rounding to it first
+  // changes no rounding to the finest.
+  QuantParams ParamsForAll(ValueId input, const std::vector<QuantParams>& all) {
+    const auto lowest = [](const QuantParams& one) {
+      return static_cast<double>(one.qmin - one.zero_point[0]) * one.scale[0];
+    };
+    const auto highest = [](const QuantParams& one) {
+      return static_cast<double>(one.qmax - one.zero_point[0]) * one.scale[0];
+    };
+    double least = 0;
+    double most = 0;
+    double finest = all[0].scale[0];
+    for (const QuantParams& one : all) {
+      least = std::min(least, lowest(one));
+      most = std::max(most, highest(one));
+      finest = std::min(finest, one.scale[0]);
+    }
+    for (const QuantParams& one : all) {
+      if (lowest(one) <= least && highest(one) >= most && one.scale[0] <= finest) return one;
+    }
+    double step = std::max(least / INT16_MIN, most / INT16_MAX);
+    if (step <= finest) {
+      const double parts = std::floor(finest / step);
+      step = finest / (std::fmod(parts, 2) == 0 ? parts - 1 : parts);
+    }
+    const std::string& name = graph_.def(input).source.name;
+    kept_.notes.push_back(absl::StrCat("input '", Printable(name), "' is quantized by ", all.size(),
+                                       " scales; it is stored in 16 bits, of which each is made"));
+    if (step / 2 > finest) kept_.coarse_inputs.push_back({name, step, finest});
+    return {DType::kInt16, INT16_MIN, INT16_MAX, -1, {step}, {0}};
   }
 
   // A result that the model does not store, and that several clamps cut: it has no scale but those
@@ -308,9 +377,11 @@ class Keeper {
                            kept_.graph.ConstantOf(value) != nullptr;
     const auto found = params_.find(value);
     if (found != params_.end() && SameIntegers(found->second, params)) return value;
+    const bool is_common = input_params_.contains(MovedInput(quantize.inputs[0]));
     const bool is_shared = !is_stored && read_as_float_.contains(quantize.inputs[0]);
-    if (found == params_.end() && (!is_shared || IsMoved(value, params))) return value;
-    if (is_stored) {
+    const bool is_first = !is_shared && !is_common;
+    if (found == params_.end() && (is_first || IsMoved(value, params))) return value;
+    if (is_stored || is_common) {
       return kept_.graph.AddValue(Op::kIdentity, {value}, {}, kept_.graph.type(value),
                                   quantize.source);
     }
@@ -535,10 +606,11 @@ class Keeper {
   std::map<ValueId, std::vector<ValueId>> copies_;  // of values that are stored with more scales
   std::set<ValueId> stored_moves_;                  // of graph_: results of them
   std::set<ValueId> also_inside_;                   // of graph_: FindStoredMoves
-  std::set<ValueId> also_float_;             // of the new graph: computed again for their Quantize
-  std::set<ValueId> stored_inputs_;          // old inputs of integers that a Dequantize reads
-  std::map<ValueId, QuantParams> integers_;  // of old values that are integers, but constants
-  std::map<ValueId, LayerQuant> stated_;     // settings, by the layer's result
+  std::set<ValueId> also_float_;  // of the new graph: computed again for their Quantize
+  std::map<ValueId, QuantParams> input_params_;  // of graph_: inputs with several
+  std::set<ValueId> stored_inputs_;              // old inputs of integers that a Dequantize reads
+  std::map<ValueId, QuantParams> integers_;      // of old values that are integers, but constants
+  std::map<ValueId, LayerQuant> stated_;         // settings, by the layer's result
   KeptScales kept_;
 };
 

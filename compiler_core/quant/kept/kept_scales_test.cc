@@ -1,10 +1,12 @@
 #include "compiler_core/quant/kept/kept_scales.h"
 
+#include <cmath>
 #include <optional>
 #include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "compiler_core/ir/graph/text.h"
 #include "compiler_core/ops/op.h"
@@ -44,6 +46,45 @@ TEST(KeepScales, AFloatReaderDoesNotReadSaturatedIntegers) {
     EXPECT_TRUE(params == kept->plan.values.end() || params->second.scale[0] != 0.125);
   }
   EXPECT_EQ(found, 1);
+}
+
+// An input that is quantized by two scales, the second behind a Transpose.
+constexpr absl::string_view kTwoScales = R"(graph "m" {
+  %x = Placeholder() : f32[1,2] @"x"
+  %qa = Quantize(%x) {axis = -1, dtype = "i8", scale = [FINE], zero_point = [0]} : i8[1,2] @"a"
+  %fa = Dequantize(%qa) {axis = -1, scale = [FINE], zero_point = [0]} : f32[1,2] @"a"
+  %t = Transpose(%x) {perm = [1, 0]} : f32[2,1] @"t"
+  %qb = Quantize(%t) {axis = -1, dtype = "i8", scale = [WIDE], zero_point = [3]} : i8[2,1] @"b"
+  %fb = Dequantize(%qb) {axis = -1, scale = [WIDE], zero_point = [3]} : f32[2,1] @"b"
+  return %fa @"y", %fb @"z"
+}
+)";
+
+absl::StatusOr<KeptScales> KeepTwoScales(absl::string_view fine, absl::string_view wide) {
+  absl::StatusOr<Graph> graph =
+      ParseGraph(absl::StrReplaceAll(kTwoScales, {{"FINE", fine}, {"WIDE", wide}}));
+  return graph.ok() ? KeepScales(*graph) : graph.status();
+}
+
+TEST(KeepScales, AnInputOfTwoScalesHoldsTheWiderRangeInTheFinerSteps) {
+  const absl::StatusOr<KeptScales> kept = KeepTwoScales("0.01", "0.1");
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  const QuantParams input = kept->plan.values.at(kept->graph.inputs()[0]);
+  EXPECT_EQ(input.dtype, DType::kInt16);
+  EXPECT_GE(input.scale[0] * 32767, 0.1 * 131);
+  EXPECT_EQ(std::remainder(0.01 / input.scale[0], 2), 1);  // an odd part
+  EXPECT_EQ(kept->plan.values.at(kept->graph.outputs()[0].value).scale[0], 0.01);
+  EXPECT_EQ(kept->plan.values.at(kept->graph.outputs()[1].value).scale[0], 0.1);
+  EXPECT_TRUE(kept->coarse_inputs.empty());
+}
+
+TEST(KeepScales, ScalesTooFarApartForAnInputAreNamed) {
+  const absl::StatusOr<KeptScales> kept = KeepTwoScales("0.0001", "1.0");
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  ASSERT_EQ(kept->coarse_inputs.size(), 1u);
+  EXPECT_EQ(kept->coarse_inputs[0].name, "x");
+  EXPECT_EQ(kept->coarse_inputs[0].finest, 0.0001);
+  EXPECT_GT(kept->coarse_inputs[0].step, 0.0002);
 }
 
 // An int8 input that is stored again as i32 with a scale; the type that it gets.
