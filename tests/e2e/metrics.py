@@ -4,8 +4,9 @@
 
 Nets whose weights are made here are quantized and compiled with QUANT: data, label and metric. The
 float column of report.json is compared with the metric of the net computed in NumPy, the quantized
-one with that of what `npuc run` answers. The metrics themselves are computed here by other ways
-than npuc's: AUC by average ranks, word errors by a recursion over prefixes.
+one with that of what `npuc run` answers. A net that brings its own integers is compared with itself
+in floats, each value held to the range of its integers. The metrics themselves are computed here by
+other ways than npuc's: AUC by average ranks, word errors by a recursion over prefixes.
 """
 
 import functools
@@ -17,6 +18,7 @@ import numpy as np
 
 import harness
 from graphdef import DType, Graph
+from onnxmodel import model, node
 
 FLOAT = {"T": DType(np.float32)}
 ITEMS = 60
@@ -150,10 +152,59 @@ def check_wer(folder):
     return wants
 
 
+def check_own_integers(folder):
+    """A net whose only ReLU is the range of its integers."""
+    random = np.random.default_rng(13)
+    weights = [random.integers(-127, 128, size=s).astype(np.int8) for s in ((8, 8), (8, 4))]
+    steps = {"sx": 0.05, "sh": 0.03, "sy": 0.2, "sw": 0.01}
+    zeros = {"sx": 0, "sh": -128, "sy": 0}
+    constants = {name: np.float32(step) for name, step in steps.items()}
+    nodes, source = [], "x"
+    for i, scale in enumerate(("sx", "sh", "sy")):
+        if i > 0:
+            constants[f"w{i}"] = weights[i - 1]
+            nodes += [node("DequantizeLinear", [f"w{i}", "sw"], [f"f{i}"]),
+                      node("MatMul", [source, f"f{i}"], [f"m{i}"])]
+            source = f"m{i}"
+        constants[f"z{i}"] = np.int8(zeros[scale])
+        result = "y" if scale == "sy" else f"d{i}"
+        nodes += [node("QuantizeLinear", [source, scale, f"z{i}"], [f"q{i}"]),
+                  node("DequantizeLinear", [f"q{i}", scale, f"z{i}"], [result])]
+        source = result
+    with open(os.path.join(folder, "own.onnx"), "wb") as f:
+        f.write(model(nodes, [("x", [1, 8])], [("y", [1, 4])], constants))
+    x = random.uniform(-6, 6, (ITEMS, 8)).astype(np.float32)
+    np.save(os.path.join(folder, "own_x.npy"), x)
+    config = os.path.join(folder, "own.yaml")
+    with open(config, "w", encoding="utf-8") as f:
+        f.write("CORENAME: X2_1204\nFRAMEWORK: ONNX\nMODEL_FILE: own.onnx\nOUTPUT_FILE: own.h\n"
+                "QUANT: {data: own_x.npy, metric: [mse]}\n")
+    out = os.path.join(folder, "own")
+    harness.npuc(config, "-o", out)
+    harness.npuc("run", os.path.join(out, "own.npuc"), "--input",
+                 "x=" + os.path.join(folder, "own_x.npy"), "--output-dir", out)
+    with open(os.path.join(out, "report.json"), encoding="utf-8") as f:
+        figure = json.load(f)["metrics"]["figures"][0]
+
+    def held(value, scale):
+        low, high = -128 - zeros[scale], 127 - zeros[scale]
+        return np.clip(value, low * steps[scale], high * steps[scale])
+    want = held(x.astype(np.float64), "sx")
+    for weight, scale in zip(weights, ("sh", "sy")):
+        want = held(want @ (weight * steps["sw"]), scale)
+    got = np.load(os.path.join(out, "y.npy")).reshape(want.shape)
+    error = float(np.mean((got - want) ** 2))
+    harness.check(math.isclose(figure["quantized"], error, rel_tol=1e-4),
+                  f"own integers: report.json says {figure}, NumPy {error}")
+    return error
+
+
 def main(_arguments):
     with harness.scratch() as folder:
+        own = check_own_integers(folder)
         of_auc = check_auc(folder)
         of_wer = check_wer(folder)
     harness.figure(f"metrics of report.json as NumPy has them over {ITEMS} items, float and 4-bit "
                    f"weights: auc {of_auc[0]:.4f} and {of_auc[1]:.4f}, wer {of_wer[0][0]:.4f} and "
-                   f"{of_wer[0][1]:.4f}, wer:2 {of_wer[1][0]:.4f} and {of_wer[1][1]:.4f}")
+                   f"{of_wer[0][1]:.4f}, wer:2 {of_wer[1][0]:.4f} and {of_wer[1][1]:.4f}; "
+                   f"of a net with its own integers, mse {own:.6f}")

@@ -44,7 +44,7 @@ class Measurement {
               const CompiledModel& model, Diagnostics& diagnostics)
       : request_(request),
         options_(*request.options.quant),
-        graph_(quantized.graph),
+        graph_(quantized.reference.has_value() ? *quantized.reference : quantized.graph),
         model_(model),
         diagnostics_(diagnostics) {}
 

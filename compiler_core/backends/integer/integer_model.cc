@@ -100,8 +100,10 @@ class Maker {
     }
     NoteUnusedSettings();
     WarnAboutInputs(*kept);
+    ASSIGN_OR_RETURN(std::optional<Graph> reference, ReferenceOf(graph));
     return IntegerModel{.graph = std::move(kept->graph),
                         .plan = std::move(kept->plan),
+                        .reference = std::move(reference),
                         .state_inputs = states_,
                         .log = std::move(kept->notes)};
   }
@@ -181,6 +183,18 @@ class Maker {
                       .message = "force_float_ir in QUANT changes nothing: the model is in float",
                       .file = request_.options.model_name,
                       .fix = "remove the line"});
+  }
+
+  // The float model that outputs of a model with integers of its own are measured by: a Quantize
+  // saturates there, too. None where nothing is measured, or some integers have no form in floats.
+  absl::StatusOr<std::optional<Graph>> ReferenceOf(const Graph& graph) const {
+    if (!request_.options.quant.has_value() || request_.options.quant->data_inputs.empty()) {
+      return std::nullopt;
+    }
+    absl::StatusOr<FloatForm> form = MakeFloatForm(graph);
+    if (absl::IsUnimplemented(form.status())) return std::nullopt;
+    if (!form.ok()) return form.status();
+    return std::move(form->graph);
   }
 
   void WarnAboutInputs(const KeptScales& kept) {

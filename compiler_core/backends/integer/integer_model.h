@@ -1,6 +1,7 @@
 #ifndef NPUC_COMPILER_CORE_BACKENDS_INTEGER_INTEGER_MODEL_H_
 #define NPUC_COMPILER_CORE_BACKENDS_INTEGER_INTEGER_MODEL_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,8 @@ namespace npuc {
 struct IntegerModel {
   Graph graph;
   QuantPlan plan;
-  std::vector<int> state_inputs = {};  // states.h, StatesOf; those quantized here share parameters
+  std::optional<Graph> reference = {};  // what metrics compare with, where it is not `graph`
+  std::vector<int> state_inputs = {};   // states.h, StatesOf; those quantized here share parameters
   bool quantized_here = false;
   std::vector<LayerSettings> settings = {};  // the members from here on: of models quantized here
   std::vector<LayerFidelity> fidelity = {};
