@@ -82,6 +82,18 @@ int64_t RoundHalfAway(double x) {
   return static_cast<int64_t>(std::round(x));
 }
 
+void KeepHighBits(int bits, std::vector<int64_t>& numbers) {
+  const absl::int128 most = (absl::int128(1) << (bits - 1)) - 1;
+  int dropped = 0;
+  for (const int64_t number : numbers) {
+    const absl::int128 size = number < 0 ? -absl::int128(number) : absl::int128(number);
+    while (ShiftRightRounding(size, dropped, true) > most) ++dropped;
+  }
+  for (int64_t& number : numbers) {
+    number = Saturated(ShiftRightRounding(number, dropped, true) << dropped);
+  }
+}
+
 int64_t RoundHalfEven(double x) {
   const double floor = std::floor(x);
   const double rest = x - floor;

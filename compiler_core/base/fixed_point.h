@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "absl/numeric/int128.h"
 
@@ -44,6 +45,11 @@ inline absl::int128 ShiftRightRounding(absl::int128 x, int shift, bool ties_to_e
   const bool up = rest > half || (rest == half && (!ties_to_even || (floor & 1) != 0));
   return up ? floor + 1 : floor;
 }
+
+// Leaves `bits` significant bits, 2..64, of the largest number, and as many places of the
+// others: each is rounded at the least place at which the largest, rounded, fits into so many bits
+// with its sign, ties to even. A second time changes nothing.
+void KeepHighBits(int bits, std::vector<int64_t>& numbers);
 
 // The high half of 2ab, rounded to nearest, ties upwards; the largest int32 where a and b
 // are both the lowest. Source: gemmlowp's SaturatingRoundingDoublingHighMul.

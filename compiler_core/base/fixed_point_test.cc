@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <vector>
 
 #include "gtest/gtest.h"
 
@@ -25,6 +26,25 @@ TEST(MakeFactor, NearestFactorOfSoManyBits) {
       EXPECT_NEAR(ValueOf(factor) / value, 1, std::ldexp(1.0, -bits)) << value << " " << bits;
     }
   }
+}
+
+TEST(KeepHighBits, LeavesPlacesOfTheLargest) {
+  std::vector<int64_t> numbers = {100, -37, 9, 3, 0};
+  KeepHighBits(4, numbers);
+  EXPECT_EQ(numbers, (std::vector<int64_t>{96, -32, 16, 0, 0}));
+  // 31 becomes 32, which four bits hold in steps of 8 alone.
+  numbers = {31, -5, 3};
+  KeepHighBits(4, numbers);
+  EXPECT_EQ(numbers, (std::vector<int64_t>{32, -8, 0}));
+  const std::vector<int64_t> once = numbers;
+  KeepHighBits(4, numbers);
+  EXPECT_EQ(numbers, once);
+  numbers = {7, -7};
+  KeepHighBits(4, numbers);
+  EXPECT_EQ(numbers, (std::vector<int64_t>{7, -7}));
+  numbers = {INT64_MIN, INT64_MAX, 1};
+  KeepHighBits(2, numbers);
+  EXPECT_EQ(numbers, (std::vector<int64_t>{INT64_MIN, INT64_MAX, 0}));
 }
 
 TEST(Multiply, RoundsAsStated) {

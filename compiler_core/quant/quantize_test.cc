@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "compiler_core/base/fixed_point.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/ir/graph/text.h"
 #include "compiler_core/ops/op.h"
@@ -384,6 +385,32 @@ TEST_F(QuantizeTest, MixedPrecisionKeepsEachBiasInUnitsOfItsWeight) {
   }
   EXPECT_EQ(layers, 2);
   EXPECT_LE(1 - result.outputs[0].cosine(), before / 3);
+}
+
+// A run with the fewer bits of biases answers as the integers that lowering is given.
+TEST_F(QuantizeTest, EffectiveBitsAreOfTheLargestBias) {
+  graph_ = OneWeight();
+  samples_ = MakeSamples(graph_, 24, 2);
+  QuantizeInput input = Input();
+  input.options.activation_method = QuantMethod::kPerTensorAsymmetric;
+  input.options.bias_effective_bits = 4;
+  const QuantizeResult result = Quantized(input);
+  int layers = 0;
+  for (const Layer& layer : result.plan.layers) {
+    if (!layer.bias.valid()) continue;
+    ++layers;
+    const Tensor& weight = result.plan.constants.at(layer.weight);
+    const int64_t zero = result.plan.values.at(layer.inputs[0]).zero_point[0];
+    std::vector<int64_t> sums;
+    for (int64_t o = 0; o < 3; ++o) {
+      sums.push_back(result.plan.constants.at(layer.bias).int_at(o));
+      for (int64_t i = 0; i < 3; ++i) sums.back() -= zero * weight.int_at(i * 3 + o);
+    }
+    std::vector<int64_t> kept = sums;
+    KeepHighBits(4, kept);
+    EXPECT_EQ(kept, sums);
+  }
+  EXPECT_EQ(layers, 2);
 }
 
 TEST_F(QuantizeTest, StatedBoundsHoldWhateverSamplesShow) {

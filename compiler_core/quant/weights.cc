@@ -5,8 +5,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/base/fixed_point.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/ops/layers.h"
+#include "compiler_core/ops/op.h"
 #include "compiler_core/quant/adaround.h"
 #include "compiler_core/quant/state.h"
 
@@ -47,19 +49,6 @@ std::vector<double> Magnitudes(const LayerSettings& settings, const Tensor& weig
 bool Asks(const QuantState& state, GlobalCalibration what) {
   const std::vector<GlobalCalibration>& list = state.options->global_calibration;
   return std::find(list.begin(), list.end(), what) != list.end();
-}
-
-// The high `effective` bits of q, rounded; the others 0.
-int64_t KeepHighBits(int64_t q, int effective) {
-  int bits = 1;
-  while (bits < 62 && (q > (int64_t{1} << (bits - 1)) - 1 || q < -(int64_t{1} << (bits - 1)))) {
-    ++bits;
-  }
-  const int drop = bits - effective;
-  if (drop <= 0) return q;
-  const int64_t unit = int64_t{1} << drop;
-  return static_cast<int64_t>(std::nearbyint(static_cast<double>(q) / static_cast<double>(unit)) *
-                              static_cast<double>(unit));
 }
 
 // The bias in force: as corrected, or the model's.
@@ -219,6 +208,31 @@ void SetBiasBits(const LayerSettings& settings, double widest, int most, QuantPa
   params.qmin = -params.qmax - 1;
 }
 
+// Leaves the bits of biases that take part, as lowering does: of biases with the operand's zero
+// point absorbed.
+void DropLowBits(const QuantState& state, int layer, const QuantParams& params,
+                 std::vector<int64_t>& biases) {
+  const Layer& l = state.layers[layer];
+  const int64_t zero = state.values.at(l.inputs[0]).zero_point[0];
+  const auto weight = state.constants.find(l.weight);
+  std::vector<int64_t> absorbed(biases.size(), 0);
+  if (zero != 0 && weight != state.constants.end() && !biases.empty()) {
+    // Result channels are the weight's last dimensions, of a transposed matrix the first one.
+    const int64_t elements = weight->second.element_count();
+    const auto channels = static_cast<int64_t>(biases.size());
+    const bool by_rows = BoolAttrOr(state.root(layer), "transpose_b", false);
+    const int64_t inner = by_rows ? std::max<int64_t>(elements / channels, 1) : 1;
+    for (int64_t i = 0; i < elements; ++i) {
+      absorbed[static_cast<size_t>(i / inner % channels)] += zero * weight->second.int_at(i);
+    }
+  }
+  for (size_t o = 0; o < biases.size(); ++o) biases[o] -= absorbed[o];
+  KeepHighBits(state.settings[layer].bias_effective_bits, biases);
+  for (size_t o = 0; o < biases.size(); ++o) {
+    biases[o] = std::clamp(biases[o] + absorbed[o], params.qmin, params.qmax);
+  }
+}
+
 }  // namespace
 
 absl::Status QuantizeBias(QuantState& state, int layer) {
@@ -259,14 +273,12 @@ absl::Status QuantizeBias(QuantState& state, int layer) {
     widest = std::max(widest, std::fabs(bias.at(i)) / params.scale[each ? i : 0]);
   }
   SetBiasBits(settings, widest, MostBiasBits(state, layer), params);
-  std::vector<float> effective(count);
+  std::vector<int64_t> stored;
   for (int64_t i = 0; i < count; ++i) {
-    const int64_t channel = each ? i : 0;
-    const int64_t q =
-        KeepHighBits(QuantizeValue(params, channel, bias.at(i)), settings.bias_effective_bits);
-    effective[i] = static_cast<float>(static_cast<double>(q) * params.scale[channel]);
+    stored.push_back(QuantizeValue(params, each ? i : 0, bias.at(i)));
   }
-  Tensor integers = QuantizeTensor(params, effective, bias.shape());
+  if (settings.bias_effective_bits < kNarrowBits) DropLowBits(state, layer, params, stored);
+  Tensor integers = CastTensor(Tensor::FromInts(bias.shape(), stored), params.dtype);
   RETURN_IF_ERROR(state.quantized->SetConstant(l.bias, DequantizeTensor(params, integers)));
   state.values[l.bias] = params;
   state.constants[l.bias] = std::move(integers);

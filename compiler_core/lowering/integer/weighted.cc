@@ -116,19 +116,6 @@ namespace {
 // Sums have 48 bits at most. A bias takes half of that.
 constexpr int64_t kLargestBias = int64_t{1} << 46;
 
-// Leaves `bits` significant bits of the largest bias, and as many of the others' places.
-void KeepHighBits(int bits, std::vector<int64_t>& biases) {
-  int64_t largest = 0;
-  for (const int64_t bias : biases) largest = std::max(largest, std::abs(bias));
-  int used = 1;
-  while (used < 62 && (largest >> used) != 0) ++used;
-  const int dropped = used + 1 - bits;  // one bit is the sign
-  if (dropped <= 0) return;
-  for (int64_t& bias : biases) {
-    bias = static_cast<int64_t>(ShiftRightRounding(bias, dropped, true)) * (int64_t{1} << dropped);
-  }
-}
-
 }  // namespace
 
 absl::StatusOr<std::vector<int64_t>> StoredBiases(IntegerContext& context, const QuantParams& input,
