@@ -172,6 +172,23 @@ TEST(RemoveIdentity, DropsNodesThatDoNothing) {
     return %a @"out", %x @"x")");
 }
 
+TEST(RemoveIdentity, InfiniteBoundsAreNone) {
+  Expect(&RemoveIdentity, R"(
+    %x = Placeholder() : f32[2] @"x"
+    %l = Const() {value = f32[] "000080ff"} : f32[] @"l"
+    %h = Const() {value = f32[] "0000807f"} : f32[] @"h"
+    %a = Maximum(%x, %l) : f32[2] @"a"
+    %b = Minimum(%h, %a) : f32[2] @"b"
+    %c = Minimum(%b, %l) : f32[2] @"c"
+    return %c @"out")",
+         R"(
+    %x = Placeholder() : f32[2] @"x"
+    %l = Const() {value = f32[] "000080ff"} : f32[] @"l"
+    %h = Const() {value = f32[] "0000807f"} : f32[] @"h"
+    %c = Minimum(%x, %l) : f32[2] @"c"
+    return %c @"out")");
+}
+
 TEST(RemoveIdentity, KeepsWhatReversesOrResizes) {
   constexpr absl::string_view kText = R"(
     %x = Placeholder() : f32[2,2] @"x"

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -49,6 +50,25 @@ bool IsIdentity(const Graph& graph, const Node& node, const TensorType& result) 
   return false;
 }
 
+// The operand that a Maximum with -infinity, or a Minimum with infinity, gives; invalid where the
+// node is neither.
+ValueId UnboundedOperand(const Graph& graph, const Node& node, const TensorType& result) {
+  if (node.op != Op::kMaximum && node.op != Op::kMinimum) return ValueId();
+  const double limit = node.op == Op::kMaximum ? -HUGE_VAL : HUGE_VAL;
+  for (const size_t i : {0, 1}) {
+    const Tensor* bound = graph.ConstantOf(node.inputs[1 - i]);
+    if (bound == nullptr || bound->dtype() != DType::kFloat32 ||
+        graph.type(node.inputs[i]) != result) {
+      continue;
+    }
+    const absl::Span<const float> limits = bound->as<float>();
+    if (std::all_of(limits.begin(), limits.end(), [=](float x) { return x == limit; })) {
+      return node.inputs[i];
+    }
+  }
+  return ValueId();
+}
+
 // The integers (of at most 16 bits: the way to f32 and back is exact) that a Quantize restores;
 // invalid where it is none.
 ValueId RestoredIntegers(const Graph& graph, const Node& node, const TensorType& result) {
@@ -67,6 +87,7 @@ bool IsRemovable(const Graph& graph, const Node& node) {
   if (node.op == Op::kReshape && graph.def(node.inputs[0]).op == Op::kReshape) return true;
   const TensorType& result = graph.type(node.outputs[0]);
   return RestoredIntegers(graph, node, result).valid() ||
+         UnboundedOperand(graph, node, result).valid() ||
          (node.outputs.size() == 1 && IsIdentity(graph, node, result));
 }
 
@@ -85,8 +106,11 @@ Graph ApplyRemoveIdentity(Graph graph) {
     }
     const TensorType& result = rewriter.type(node.outputs[0]);
     const ValueId integers = RestoredIntegers(rewriter.graph(), node, result);
+    const ValueId unbounded = UnboundedOperand(rewriter.graph(), node, result);
     if (integers.valid()) {
       rewriter.Replace(node, integers);
+    } else if (unbounded.valid()) {
+      rewriter.Replace(node, unbounded);
     } else if (node.outputs.size() == 1 && IsIdentity(rewriter.graph(), node, result)) {
       rewriter.Replace(node, node.inputs[0]);
     } else {
