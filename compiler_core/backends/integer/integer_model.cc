@@ -21,6 +21,7 @@
 #include "compiler_core/passes/dead_channels.h"
 #include "compiler_core/passes/float_selection.h"
 #include "compiler_core/passes/passes.h"
+#include "compiler_core/quant/finite_constants.h"
 #include "compiler_core/quant/kept/float_form.h"
 #include "compiler_core/quant/kept/kept_scales.h"
 #include "compiler_core/quant/kept/whole_numbers.h"
@@ -396,7 +397,8 @@ absl::StatusOr<Graph> IntegerGraph(const CompileRequest& request, Graph imported
   passes.fuse_batch_norm = true;   // its own multiplication would round once more
   passes.rewrite_softmax = false;  // a command of its own
   passes.log_of_squares = core != nullptr && IsFixedPoint(*core);
-  return RunPasses(std::move(imported), passes);
+  ASSIGN_OR_RETURN(Graph graph, RunPasses(std::move(imported), passes));
+  return WithFiniteConstants(std::move(graph));
 }
 
 std::vector<SampleFile> CalibrationFilesOf(const CompileRequest& request) {
