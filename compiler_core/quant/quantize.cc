@@ -316,8 +316,8 @@ class Quantizer {
     if (state_.read_ranges.empty()) return;
     result_.log.push_back(absl::StrCat(
         state_.read_ranges.size(),
-        " values are stored without the ends of their ranges: the functions that read them are "
-        "flat there"));
+        " values are stored without the ends of their ranges: what reads them, flat functions and "
+        "Softmax, makes nothing of those"));
   }
 
   std::vector<NodeStatistics> ByNode() const {

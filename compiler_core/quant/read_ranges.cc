@@ -76,6 +76,24 @@ double FlatFrom(const QuantState& state, int layer, double end) {
   return end;
 }
 
+// So far below the largest element of its row an element's share is exp(-20): nothing that 16 bits
+// hold, with room for rows that samples do not show.
+constexpr double kSoftmaxReach = 20;
+// A range is cut only where it becomes so many times less: the rows of other data may lie lower
+// than those that were seen.
+constexpr double kWorthCutting = 4;
+
+// The part of `seen` that a Softmax reads of its operand; nullopt where it is most of it.
+std::optional<ValueRange> SoftmaxNeeds(const QuantState& state, int layer, ValueRange seen) {
+  const Layer& reader = state.layers[layer];
+  if (state.root(layer).op != Op::kSoftmax || state.settings[layer].in_float) return std::nullopt;
+  const auto top = state.least_tops.find(reader.inputs[0]);
+  if (top == state.least_tops.end() || !std::isfinite(top->second)) return std::nullopt;
+  const ValueRange need = {std::min(0.0, top->second - kSoftmaxReach), seen.max};
+  const bool is_less = (need.max - need.min) * kWorthCutting < seen.max - seen.min;
+  return is_less ? std::optional(need) : std::nullopt;
+}
+
 }  // namespace
 
 std::map<ValueId, ValueRange> FindReadRanges(const QuantState& state) {
@@ -94,11 +112,12 @@ std::map<ValueId, ValueRange> FindReadRanges(const QuantState& state) {
       if (!results.empty() && state.SourceOf(results[0]) == source) continue;  // it moves values
       const auto [found, is_first] = needs.try_emplace(source, ValueRange{});
       if (!found->second.has_value()) continue;
+      const ValueRange seen = seen_of(source);
       if (!IsFunction(state, i)) {
-        found->second = std::nullopt;
+        const std::optional<ValueRange> read = SoftmaxNeeds(state, i, seen);
+        found->second = read.has_value() ? std::optional(Union(*found->second, *read)) : read;
         continue;
       }
-      const ValueRange seen = seen_of(source);
       found->second = {std::min(found->second->min, FlatFrom(state, i, seen.min)),
                        std::max(found->second->max, FlatFrom(state, i, seen.max))};
     }

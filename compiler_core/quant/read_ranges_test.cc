@@ -32,8 +32,8 @@ std::string Samples() {
   return WriteNpy(array).value();
 }
 
-QuantizeResult Quantized(const Graph& graph, int bits, bool mixes = false) {
-  const std::string samples = Samples();
+QuantizeResult Quantized(const Graph& graph, int bits, bool mixes = false,
+                         const std::string& samples = Samples()) {
   QuantizeInput input = InputOf(graph, samples);
   input.options.activation_method = QuantMethod::kPerTensorAsymmetric;
   input.options.activation_strategy = {QuantStrategy::Kind::kExtrema, 0};
@@ -46,8 +46,7 @@ QuantizeResult Quantized(const Graph& graph, int bits, bool mixes = false) {
 }
 
 // The range that the integers of the sums stand for.
-ValueRange RangeOfSums(const std::string& rest, int bits = 8, bool mixes = false) {
-  const QuantizeResult result = Quantized(GraphWith(rest), bits, mixes);
+ValueRange RangeOfSums(const QuantizeResult& result) {
   for (const Layer& layer : result.plan.layers) {
     if (layer.name != "sums") continue;
     const QuantParams& params = result.plan.values.at(layer.outputs[0]);
@@ -58,6 +57,10 @@ ValueRange RangeOfSums(const std::string& rest, int bits = 8, bool mixes = false
   }
   ADD_FAILURE() << "no layer of that name";
   return {};
+}
+
+ValueRange RangeOfSums(const std::string& rest, int bits = 8, bool mixes = false) {
+  return RangeOfSums(Quantized(GraphWith(rest), bits, mixes));
 }
 
 void ExpectWhole(const ValueRange& range) {
@@ -124,6 +127,53 @@ TEST(ReadRanges, AreWholeForOtherReaders) {
   ExpectWhole(RangeOfSums(R"(  %3 = Abs(%2) : f32[1,4] @"s"
   return %3 @"y"
 )"));
+}
+
+// Samples of four elements of -2 to 3, with `mask` added to the last two, that `rest` reads.
+ValueRange RangeOfMasked(const std::string& mask, const std::string& rest, float last = 0) {
+  const Graph graph = *ParseGraph(absl::StrCat(R"(graph "m" {
+  %0 = Placeholder() : f32[1,4] @"x"
+  %1 = Const() {value = f32[4] "0000000000000000)",
+                                               mask, mask, R"("} : f32[4] @"mask"
+  %2 = Add(%0, %1) : f32[1,4] @"sums"
+)",
+                                               rest, "}"));
+  const std::vector<float> values = {1, -1, 2, 0.5f, 3, -2, 1, 1, last, last + 1, last, last};
+  NpyArray array;
+  array.shape = {3, 4};
+  array.bytes.assign(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+  return RangeOfSums(Quantized(graph, 8, false, WriteNpy(array).value()));
+}
+
+constexpr char kMinus10000[] = "00401cc6";
+constexpr char kMinus20[] = "0000a0c1";
+constexpr char kSoftmax[] = R"(  %3 = Softmax(%2) : f32[1,4] @"s"
+  return %3 @"y"
+)";
+
+// The least of the rows' largest elements is 1.
+TEST(ReadRanges, LeaveOutWhatASoftmaxGivesNoShare) {
+  const ValueRange range = RangeOfMasked(kMinus10000, kSoftmax);
+  EXPECT_NEAR(range.min, -19, 0.2);
+  EXPECT_NEAR(range.max, 3, 0.2);
+}
+
+// A row may lie far below another one.
+TEST(ReadRanges, HoldTheLargestOfEachRow) {
+  EXPECT_NEAR(RangeOfMasked(kMinus10000, kSoftmax, -100).min, -119, 1);
+}
+
+TEST(ReadRanges, AreWholeWhereASoftmaxReadsMostOfThem) {
+  EXPECT_NEAR(RangeOfMasked(kMinus20, kSoftmax).min, -20, 0.2);
+}
+
+TEST(ReadRanges, AreWholeWhereNotOnlyASoftmaxReadsThem) {
+  EXPECT_NEAR(RangeOfMasked(kMinus10000, R"(  %3 = Softmax(%2) : f32[1,4] @"s"
+  %4 = Add(%2, %3) : f32[1,4] @"t"
+  return %4 @"y"
+)")
+                  .min,
+              -10000, 100);
 }
 
 TEST(ReadRanges, ABreakIsNotSearchedFor) {

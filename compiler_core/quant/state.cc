@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -150,6 +151,52 @@ FakeQuants QuantsOf(const QuantState& state, const std::map<ValueId, QuantParams
   return quants;
 }
 
+namespace {
+
+// The rows of a Softmax's operand.
+struct SoftmaxRows {
+  int64_t length = 1;
+  int64_t step = 1;  // between the elements of a row
+
+  // The least of what the rows have as their largest element. Rows of equal elements do not count:
+  // cut to any range, they still give equal shares.
+  double LeastTop(absl::Span<const float> x) const {
+    double least = std::numeric_limits<double>::infinity();
+    const auto count = static_cast<int64_t>(x.size());
+    for (int64_t start = 0; start < count; start += length * step) {
+      for (int64_t inner = 0; inner < step; ++inner) {
+        float low = x[start + inner];
+        float high = low;
+        for (int64_t i = 1; i < length; ++i) {
+          const float value = x[start + inner + i * step];
+          low = std::min(low, value);
+          high = std::max(high, value);
+        }
+        if (low < high) least = std::min(least, double{high});
+      }
+    }
+    return least;
+  }
+};
+
+std::map<ValueId, SoftmaxRows> FindSoftmaxRows(const QuantState& state) {
+  std::map<ValueId, SoftmaxRows> rows;
+  for (size_t i = 0; i < state.layers.size(); ++i) {
+    const Node& node = state.root(static_cast<int>(i));
+    if (node.op != Op::kSoftmax || state.layers[i].inputs.size() != 1) continue;
+    const ValueId operand = state.layers[i].inputs[0];
+    const Shape& shape = state.graph->type(operand).shape;
+    const auto rank = static_cast<int64_t>(shape.size());
+    const int64_t stated = IntAttrOr(node, "axis", -1);
+    const ChannelWalk walk = WalkOf(shape, static_cast<int>(stated < 0 ? stated + rank : stated));
+    // Two ways to cut one value into rows: no statement holds for both.
+    if (!rows.emplace(operand, SoftmaxRows{walk.channels, walk.inner}).second) rows[operand] = {};
+  }
+  return rows;
+}
+
+}  // namespace
+
 absl::StatusOr<std::optional<NotFinite>> Calibrate(QuantState& state, const SampleSet& samples) {
   std::vector<int> collector_of(state.graph->value_count(), -1);
   std::vector<StatisticsCollector> collectors;
@@ -168,7 +215,16 @@ absl::StatusOr<std::optional<NotFinite>> Calibrate(QuantState& state, const Samp
   const FloatExecutor& executor = *state.executor;
   FloatExecutor::Arena arena = executor.MakeArena();
   std::optional<NotFinite> not_finite;
+  const std::map<ValueId, SoftmaxRows> softmax_rows = FindSoftmaxRows(state);
+  for (const auto& [id, rows] : softmax_rows) {
+    state.least_tops[id] = std::numeric_limits<double>::infinity();
+  }
   const FloatExecutor::Hook hook = [&](ValueId id, absl::Span<float> value) {
+    const auto rows = softmax_rows.find(id);
+    if (rows != softmax_rows.end()) {
+      double& least = state.least_tops.at(id);
+      least = std::min(least, rows->second.LeastTop(value));
+    }
     const int collector = collector_of[id.value()];
     if (collector < 0 || not_finite.has_value() || collectors[collector].Add(value)) return;
     const auto* const first =

@@ -33,6 +33,7 @@ struct QuantState {
 
   std::optional<FloatExecutor> executor;           // the float model
   std::map<ValueId, TensorStatistics> statistics;  // of every layer's outputs
+  std::map<ValueId, double> least_tops;            // by a Softmax's operand: SoftmaxRows
   std::map<ValueId, ValueRange> read_ranges;       // read_ranges.h
 
   std::optional<FloatExecutor> quantized;  // with weights and biases as integers give them
@@ -74,8 +75,9 @@ struct NotFinite {
   int64_t sample = 0;
   float value = 0;  // the first such element
 };
-// Runs the float model over all samples and fills state.statistics; or stops at the first sample
-// that makes a result which is not finite, and returns the first layer that it comes from.
+// Runs the float model over all samples and fills state.statistics and state.least_tops; or stops
+// at the first sample that makes a result which is not finite, and returns the first layer that it
+// comes from.
 absl::StatusOr<std::optional<NotFinite>> Calibrate(QuantState& state, const SampleSet& samples);
 // The names that statistics files have for values: a layer's name, ":k" behind it for output k > 0.
 std::map<ValueId, std::string> NamesOfValues(const QuantState& state);
