@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "compiler_core/backends/addresses.h"
 #include "compiler_core/backends/integer/integer_metrics.h"
 #include "compiler_core/backends/integer/integer_model.h"
@@ -25,6 +26,7 @@
 #include "compiler_core/memplan/plan.h"
 #include "compiler_core/quant/params.h"
 #include "compiler_core/report/json_parts.h"
+#include "compiler_core/target/core_spec.h"
 
 namespace npuc {
 namespace {
@@ -43,8 +45,34 @@ void MarkStates(const std::vector<int>& state_inputs, integer::Program& program)
   }
 }
 
-void WarnAboutQuality(const ModelMetrics& metrics, const std::string& model_name,
-                      Diagnostics& diagnostics) {
+constexpr int kMostBits = 16;  // of activations and of weights
+
+// Settings that are not in force yet and have been tried nowhere; else where to look.
+std::string QualityFix(const CompileRequest& request, const IntegerModel& quantized) {
+  if (!quantized.quantized_here) {
+    return "in QUANT set force_float_ir: true, calibration_data, activation_bits: 16 and "
+           "weight_bits: 16";
+  }
+  const QuantOptions options = request.options.quant.value_or(QuantOptions());
+  const CoreSpec* core = FindCore(request.options.core);
+  const bool is_fixed = core != nullptr && IsFixedPoint(*core);
+  const bool is_wide =
+      std::all_of(quantized.settings.begin(), quantized.settings.end(), [](const auto& layer) {
+        return layer.activation_bits >= kMostBits && layer.weight_bits >= kMostBits;
+      });
+  std::vector<std::string> fixes;
+  if (!is_fixed && !IsMeasured(options.activation_strategy)) fixes.emplace_back("preset: best");
+  // A least_sqnr makes the compiler try them by itself.
+  if (!is_wide && options.least_sqnr_db <= 0) {
+    fixes.emplace_back("activation_bits and weight_bits: 16");
+  }
+  if (!fixes.empty()) return absl::StrCat("in QUANT set ", absl::StrJoin(fixes, ", or "));
+  return "see in the report which layer is least like the float model, and limit its operand in "
+         "the model; or give calibration_data of what the model gets in use";
+}
+
+void WarnAboutQuality(const ModelMetrics& metrics, const CompileRequest& request,
+                      const IntegerModel& quantized, Diagnostics& diagnostics) {
   for (const MetricFigure& figure : metrics.figures) {
     if (figure.metric != "sqnr" || !(figure.quantized < kPoorSqnrDb)) continue;
     diagnostics.Add(
@@ -52,8 +80,8 @@ void WarnAboutQuality(const ModelMetrics& metrics, const std::string& model_name
          .message = absl::StrFormat("output '%s' is %.1f dB above its quantization noise; below "
                                     "%.0f dB results often differ",
                                     Printable(figure.output), figure.quantized, kPoorSqnrDb),
-         .file = model_name,
-         .fix = "in QUANT set preset: best, or activation_bits and weight_bits: 16"});
+         .file = request.options.model_name,
+         .fix = QualityFix(request, quantized)});
   }
 }
 
@@ -247,7 +275,7 @@ absl::StatusOr<ReportData> IntegerUnit::Describe(const CompileRequest& request, 
   STEP(data.metrics, "measure", 0.95,
        MeasureMetrics(
            request, quantized, model, [&] { return stages.IsCancelled(); }, diagnostics));
-  WarnAboutQuality(data.metrics, request.options.model_name, diagnostics);
+  WarnAboutQuality(data.metrics, request, quantized, diagnostics);
   LayerUse all;
   std::map<std::string, LayerUse> uses;
   StreamClock stream(*core.cycles, CoresOf(core));
