@@ -128,9 +128,11 @@ StoredTable MakeExponentialTable(const QuantParams& from, double result_step,
   }
   if (!is_wide) return StoredTable{.entries = std::move(samples.entries)};
   constexpr double kRoundings = 1;
-  // The errors of a long row add up where entries lie so far apart that they are no curve.
+  // An exponential 2^-12 off moves a share by a quarter of that at most; to halve it would take
+  // 256 KiB for logits of 100. Coarser ones than 2^-9 are no curve, and their errors add up.
+  constexpr double kLeastStep = 0x1p-11;
   constexpr double kMostStep = 0x1p-8;
-  const double step = kExponentialOne * std::min(result_step, kMostStep);
+  const double step = kExponentialOne * std::clamp(result_step, kLeastStep, kMostStep);
   StoredTable table = TableOf(samples, (kMostTableSteps - kRoundings) * step, settings, least_bits);
   table.worst_steps = table.worst_steps / step + kRoundings;
   return table;

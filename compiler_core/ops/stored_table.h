@@ -42,8 +42,8 @@ absl::StatusOr<StoredTable> MakeFunctionTable(const Graph& graph, const Layer& l
                                               int least_bits = kMinLutBits);
 
 // The table of 2^30 exp(-scale * distance from the operand's largest number), for a softmax or its
-// logarithm with results in steps of `result_step`. worst_steps counts these, and one step for
-// roundings, as a function's does.
+// logarithm with results in steps of `result_step`. worst_steps counts these, but none finer than
+// 2^-11, and one for roundings, as a function's does.
 StoredTable MakeExponentialTable(const QuantParams& from, double result_step,
                                  const LayerQuant& settings, int least_bits = kMinLutBits);
 inline constexpr double kExponentialOne = 1 << 30;

@@ -266,7 +266,8 @@ def softmax(x, source, out):
         behind = (PLACES - 1 - np.arange(PLACES + 1)) * float(source.scale)
         values = np.minimum(one * np.exp(-behind), 2.0**31)
         entries = np.rint(values).astype(np.int64)
-        bits, _ = table_bits(entries, values, one * min(float(out.scale), 1 / 256) / 2)
+        step = np.clip(float(out.scale), 2.0**-11, 2.0**-8)
+        bits, _ = table_bits(entries, values, one * step / 2)
         e = interpolated(entries, PLACES - 1 - distance, bits)
     else:
         e = np.rint(one * np.exp(-np.arange(256) * float(source.scale))).astype(np.int64)[distance]
