@@ -16,8 +16,13 @@
 namespace npuc::api {
 namespace {
 
-// A watch holds no more than this of a job's events; the rest waits in the store.
+// Looks may ask a database that all daemons share. Reports say what changes; that one is missed, or
+// that other jobs move a place, shows after so long at most.
+constexpr absl::Duration kLookPeriod = absl::Seconds(30);
 constexpr absl::Duration kPeriodPerJob = absl::Milliseconds(100);
+// Looks at places that are due in the same one of these share a statement.
+constexpr absl::Duration kSharedLook = absl::Seconds(1);
+// A watch holds no more than this of a job's events; the rest waits in the store.
 constexpr size_t kBatchEvents = 64;
 constexpr size_t kBatchBytes = 64 << 10;
 
@@ -63,6 +68,11 @@ absl::Status JobWatch::Reattach(const std::deque<v1::JobEvent>& unsent) const {
 }
 
 absl::StatusOr<bool> JobWatch::Next(absl::Time last_sent, std::deque<v1::JobEvent>* out) {
+  place_due_ = absl::InfinitePast();
+  return Read(last_sent, out);
+}
+
+absl::StatusOr<bool> JobWatch::Read(absl::Time last_sent, std::deque<v1::JobEvent>* out) {
   RETURN_IF_ERROR(deps_->lifecycle->CheckReads());
   RETURN_IF_ERROR(CheckJobId(job_id_));
   if (from_seq_ < 0) {
@@ -88,47 +98,60 @@ absl::StatusOr<bool> JobWatch::Next(absl::Time last_sent, std::deque<v1::JobEven
     ToProto(event, &out->emplace_back());
     ++next_seq_;
   }
-  waits_in_queue_ = job->state == jobs::JobState::kQueued;
+  const absl::Time now = absl::Now();
+  looked_at_ = now;
+  const bool waited = std::exchange(waits_in_queue_, job->state == jobs::JobState::kQueued);
+  if (!waited) place_due_ = absl::InfinitePast();
+  if (!waits_in_queue_) {
+    place_due_ = absl::InfiniteFuture();
+    told_place_.reset();
+  }
   attempts_ = job->attempts;
-  asked_place_ = false;
   has_all_ = next_seq_ > job->last_seq;
   if (jobs::IsTerminal(job->state)) return next_seq_ <= job->last_seq;
-  if (!events.empty()) return true;
-  AddLiveEvent(last_sent, out);
+  if (events.empty()) AddWhatIsDue(now, last_sent, out);
   return true;
 }
 
 absl::StatusOr<bool> JobWatch::NextByClock(absl::Time last_sent, std::deque<v1::JobEvent>* out) {
-  // A job without a place runs or has ended, even if no change was reported.
-  if (!waits_in_queue_ || !has_all_ || !told_place_.has_value()) return Next(last_sent, out);
+  const absl::Time now = absl::Now();
+  // A job that waits and has no place runs or has ended, even if no change was reported.
+  const bool is_known = has_all_ && (!waits_in_queue_ || told_place_.has_value());
+  if (!is_known || now - looked_at_ >= kLookPeriod) return Read(last_sent, out);
   RETURN_IF_ERROR(deps_->lifecycle->CheckReads());
-  AddLiveEvent(last_sent, out);
+  AddWhatIsDue(now, last_sent, out);
   return true;
 }
 
-absl::Duration JobWatch::place_period() const {
-  const int64_t position = told_place_.has_value() ? told_place_->first : 0;
-  return std::min(static_cast<double>(position) * kPeriodPerJob, heartbeat_);
+// A look at the place, or a heartbeat.
+void JobWatch::AddWhatIsDue(absl::Time now, absl::Time last_sent, std::deque<v1::JobEvent>* out) {
+  std::optional<jobs::JobWait> moved;
+  if (now >= place_due_) moved = LookAtPlace(now);
+  if (!moved.has_value() && now - last_sent < heartbeat_) return;
+  v1::JobEvent& event = out->emplace_back();
+  if (moved.has_value()) {
+    ToProto(*moved, event.mutable_queue_position());
+  } else {
+    event.mutable_heartbeat()->set_last_seq(next_seq_ - 1);
+  }
+  ToProto(now, event.mutable_event_time());
+  event.set_attempt(attempts_);
 }
 
-void JobWatch::AddLiveEvent(absl::Time last_sent, std::deque<v1::JobEvent>* out) {
-  const absl::Time now = absl::Now();
-  asked_place_ = true;
+// The place of the job, if it is another than was told.
+std::optional<jobs::JobWait> JobWatch::LookAtPlace(absl::Time now) {
   const std::optional<jobs::JobWait> wait = deps_->jobs->Wait(job_id_);
   const auto place =
       wait.has_value() ? std::make_optional(std::pair(wait->position, wait->reason)) : std::nullopt;
-  if (wait.has_value() && place != told_place_) {
-    v1::JobEvent& event = out->emplace_back();
-    ToProto(*wait, event.mutable_queue_position());
-    ToProto(now, event.mutable_event_time());
-    event.set_attempt(attempts_);
-  } else if (now - last_sent >= heartbeat_) {
-    v1::JobEvent& event = out->emplace_back();
-    event.mutable_heartbeat()->set_last_seq(next_seq_ - 1);
-    ToProto(now, event.mutable_event_time());
-    event.set_attempt(attempts_);
-  }
+  const bool has_moved = wait.has_value() && place != told_place_;
   told_place_ = place;
+  const int64_t position = wait.has_value() ? wait->position : 0;
+  place_due_ = now + std::min(static_cast<double>(position) * kPeriodPerJob, kLookPeriod);
+  if (place_due_ - now >= kSharedLook) {
+    const absl::Time epoch = absl::UnixEpoch();
+    place_due_ = epoch + absl::Ceil(place_due_ - epoch, kSharedLook);
+  }
+  return has_moved ? wait : std::nullopt;
 }
 
 }  // namespace npuc::api

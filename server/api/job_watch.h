@@ -34,27 +34,26 @@ class JobWatch {
   // WatchCompileJob.
   absl::StatusOr<bool> Next(absl::Time last_sent, std::deque<v1::JobEvent>* out);
 
-  // Next() for a job of which no change was reported: where it waits, its place alone is asked for,
-  // and not the store.
+  // Next() where no change of the job was reported since the last call. Most of these calls read
+  // nothing: the job and its place are looked at now and then.
   absl::StatusOr<bool> NextByClock(absl::Time last_sent, std::deque<v1::JobEvent>* out);
 
   // What ends a watch that has reached its greatest age: UNAVAILABLE (REATTACH) with the number of
   // the first event that was not sent; `unsent` is what of Next's events is left.
   absl::Status Reattach(const std::deque<v1::JobEvent>& unsent) const;
 
-  // Whether the job waited at the last Next, so that its position may change at any time.
-  bool waits_in_queue() const { return waits_in_queue_; }
-  // The last Next asked for the place: the next look at it can wait.
-  bool asked_place() const { return asked_place_; }
-  // After so long the place of a job that waits is worth a look: a tenth of a second for each job
-  // before it, at most a heartbeat's period. A look may ask a database that all daemons share.
-  absl::Duration place_period() const;
+  // When the place of the job is worth a look: a tenth of a second after the last one for each job
+  // before it, at most half a minute. InfinitePast: before anything else. InfiniteFuture: it does
+  // not wait.
+  absl::Time place_due() const { return place_due_; }
   // Whether the last Next came to the end of the events that there were as it began.
   bool has_all() const { return has_all_; }
 
  private:
   absl::Status CheckRequest(const jobs::Job& job) const;
-  void AddLiveEvent(absl::Time last_sent, std::deque<v1::JobEvent>* out);
+  absl::StatusOr<bool> Read(absl::Time last_sent, std::deque<v1::JobEvent>* out);
+  void AddWhatIsDue(absl::Time now, absl::Time last_sent, std::deque<v1::JobEvent>* out);
+  std::optional<jobs::JobWait> LookAtPlace(absl::Time now);
 
   const ApiDependencies* const deps_;
   const auth::Caller caller_;
@@ -66,7 +65,8 @@ class JobWatch {
   int32_t attempts_ = 0;
   bool waits_in_queue_ = false;
   bool has_all_ = false;
-  bool asked_place_ = false;
+  absl::Time looked_at_ = absl::InfinitePast();  // by Next
+  absl::Time place_due_ = absl::InfiniteFuture();
   std::optional<std::pair<int64_t, jobs::JobWait::Reason>> told_place_;
 };
 

@@ -34,9 +34,9 @@ EventStream::EventStream(EventStreams* streams, const api::ApiDependencies* deps
       names_jobs_(names_jobs),
       last_sent_(absl::Now()) {
   for (const WatchFrom& job : jobs) {
-    watched_.push_back(std::make_unique<Watched>(
-        Watched{.job_id = job.job_id,
-                .watch = {deps, caller, job.job_id, job.from_seq, streams->heartbeat_}}));
+    watched_.emplace_back(
+        new Watched{.job_id = job.job_id,
+                    .watch = {deps, caller, job.job_id, job.from_seq, streams->heartbeat_}});
   }
 }
 
@@ -65,7 +65,10 @@ HttpStream::Piece EventStream::Fail(const absl::Status& status) {
 void EventStream::Look() {
   for (const auto& watched : watched_) {
     if (watched->has_ended) continue;
-    const absl::StatusOr<bool> more = watched->watch.Next(last_sent_, &watched->unsent);
+    const absl::StatusOr<bool> more =
+        watched->has_changed.exchange(false)
+            ? watched->watch.Next(last_sent_, &watched->unsent)
+            : watched->watch.NextByClock(last_sent_, &watched->unsent);
     watched->status = more.status();
     watched->has_ended = !more.ok() || !*more;
     if (!more.ok()) api::LogFault(*deps_->log, "WatchCompileJob", more.status());
@@ -136,7 +139,11 @@ absl::StatusOr<std::unique_ptr<EventStream>> EventStreams::Begin(const auth::Cal
   RETURN_IF_ERROR(Add(stream.get()));
   EventStream* const raw = stream.get();
   for (const auto& watched : stream->watched_) {
-    watched->subscription = deps_->jobs->hub().Subscribe(watched->job_id, [raw] { raw->Wake(); });
+    auto* const one = watched.get();
+    one->subscription = deps_->jobs->hub().Subscribe(one->job_id, [raw, one] {
+      one->has_changed = true;
+      raw->Wake();
+    });
   }
   stream->Look();
   return stream;

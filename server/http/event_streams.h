@@ -1,6 +1,7 @@
 #ifndef NPUC_SERVER_HTTP_EVENT_STREAMS_H_
 #define NPUC_SERVER_HTTP_EVENT_STREAMS_H_
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -65,6 +66,7 @@ class EventStream : public HttpStream {
     absl::Status status = absl::OkStatus();  // why it cannot be watched
     bool has_ended = false;                  // nothing follows what is unsent
     bool has_told_end = false;
+    std::atomic<bool> has_changed = true;  // since the last look, as was reported
     jobs::ChangeHub::Subscription subscription = {};
   };
 

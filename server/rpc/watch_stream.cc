@@ -44,9 +44,7 @@ class WatchStream : public grpc::ServerWriteReactor<v1::WatchCompileJobResponse>
   void Tick(absl::Time now) {
     const MutexLock lock(mutex_);
     if (now >= reattach_at_) too_old_ = true;
-    // A heartbeat says that the job was looked at.
     const bool heartbeat_due = now - last_write_ >= context_.heartbeat;
-    if (heartbeat_due) has_changed_ = true;
     if (too_old_ || now >= place_due_ || heartbeat_due) PokeHeld();
   }
 
@@ -122,9 +120,8 @@ class WatchStream : public grpc::ServerWriteReactor<v1::WatchCompileJobResponse>
     bool is_last = false;
     {
       const MutexLock lock(mutex_);
-      const bool waits = watch_.waits_in_queue();
-      place_due_ = waits ? absl::Now() + watch_.place_period() : absl::InfiniteFuture();
-      looks_again_ = !watch_.has_all() || (waits && !watch_.asked_place());
+      place_due_ = watch_.place_due();
+      looks_again_ = !watch_.has_all() || place_due_ == absl::InfinitePast();
       batch_is_last_ = has_more.ok() && !*has_more;
       end = EndAfterLook(has_more);
       if (end.has_value()) {

@@ -1,0 +1,125 @@
+#include "server/api/job_watch.h"
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/time/clock.h"
+#include "gtest/gtest.h"
+#include "server/executor/lifecycle.h"
+#include "server/jobs/local_board.h"
+#include "server/jobs/memory_job_store.h"
+#include "server/scheduler/fair_queue.h"
+
+namespace npuc::api {
+namespace {
+
+constexpr char kTenant[] = "default";
+constexpr absl::Duration kHeartbeat = absl::Seconds(10);
+
+// Says where the job waits, and counts the questions.
+class CountingBoard : public jobs::LocalBoard {
+ public:
+  using LocalBoard::LocalBoard;
+  std::optional<jobs::BoardView> Look(absl::string_view /*job_id*/) const override {
+    ++looks;
+    if (ahead < 0) return std::nullopt;
+    jobs::BoardView view;
+    view.queue.position = ahead;
+    return view;
+  }
+  int64_t ahead = 0;  // below 0: it has no place
+  mutable int looks = 0;
+};
+
+class JobWatchTest : public ::testing::Test {
+ protected:
+  JobWatchTest() {
+    EXPECT_TRUE(service_.Recover(nullptr).ok());
+    lifecycle_.Enter(executor::Lifecycle::Phase::kServing);
+    deps_.jobs = &service_;
+    deps_.lifecycle = &lifecycle_;
+    jobs::NewJob request;
+    request.spec.inputs = {{.role = "MODEL_FILE", .name = "m.pb", .sha256 = "s", .md5 = "m"}};
+    request.tenant = kTenant;
+    request.spec.timeout = absl::Minutes(10);
+    const auto submitted = service_.SubmitAndWait(std::move(request));
+    EXPECT_TRUE(submitted.ok()) << submitted.status();
+    auth::Caller caller;
+    caller.tenant = kTenant;
+    watch_.emplace(&deps_, caller, submitted->job->id, 1, kHeartbeat);
+  }
+
+  // The kinds of the events of a call, a letter each: Kept, Place, Heartbeat.
+  std::string Kinds(absl::StatusOr<bool> more) {
+    EXPECT_TRUE(more.ok()) << more.status();
+    std::string kinds;
+    for (const v1::JobEvent& event : events_) {
+      kinds += event.seq() != 0 ? 'K' : event.has_queue_position() ? 'P' : 'H';
+    }
+    events_.clear();
+    return kinds;
+  }
+  std::string Next() { return Kinds(watch_->Next(absl::Now(), &events_)); }
+  std::string ByClock(absl::Time last_sent = absl::Now()) {
+    return Kinds(watch_->NextByClock(last_sent, &events_));
+  }
+
+  uint64_t random_ = 0;
+  jobs::MemoryJobStore store_;
+  std::unique_ptr<jobs::JobQueue> queue_ = scheduler::MakeFairQueue(10);
+  CountingBoard board_{queue_.get(), absl::Minutes(5)};
+  jobs::JobService service_{
+      {.now = [] { return absl::Now(); }, .random = [this] { return ++random_; }, .retry = {}},
+      &store_,
+      &board_};
+  executor::Lifecycle lifecycle_;
+  ApiDependencies deps_;
+  std::optional<JobWatch> watch_;
+  std::deque<v1::JobEvent> events_;
+};
+
+TEST_F(JobWatchTest, AsksForThePlaceBehindTheKeptEvents) {
+  EXPECT_EQ(Next(), "K");
+  EXPECT_EQ(watch_->place_due(), absl::InfinitePast());
+  EXPECT_EQ(board_.looks, 0);
+  EXPECT_EQ(Next(), "P");
+  EXPECT_EQ(Next(), "") << "the place is that of before";
+  EXPECT_EQ(board_.looks, 2);
+}
+
+// 1,000 silent watchers of a cluster would else ask its database 200 times a second.
+TEST_F(JobWatchTest, HeartbeatsAskNobody) {
+  board_.ahead = 1000;
+  Next();
+  EXPECT_EQ(Next(), "P");
+  EXPECT_GT(watch_->place_due(), absl::Now() + absl::Seconds(20));
+  const int looks = board_.looks;
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(ByClock(absl::Now() - kHeartbeat), "H");
+  EXPECT_EQ(ByClock(), "") << "no heartbeat is due";
+  EXPECT_EQ(board_.looks, looks);
+}
+
+TEST_F(JobWatchTest, LooksOftenAtAPlaceNearTheFront) {
+  Next();
+  EXPECT_EQ(Next(), "P");
+  board_.ahead = 3;
+  EXPECT_EQ(ByClock(), "P");
+  EXPECT_LE(watch_->place_due(), absl::Now() + absl::Milliseconds(300));
+}
+
+// Its place is gone, though no report has come: the store knows where it went.
+TEST_F(JobWatchTest, AJobWithoutAPlaceIsReadAgain) {
+  Next();
+  EXPECT_EQ(Next(), "P");
+  board_.ahead = -1;
+  EXPECT_EQ(ByClock(), "");
+  const auto leased = service_.TryLease();
+  ASSERT_TRUE(leased.ok() && leased->has_value());
+  EXPECT_EQ(ByClock(), "K") << "it runs";
+  EXPECT_EQ(watch_->place_due(), absl::InfiniteFuture());
+}
+
+}  // namespace
+}  // namespace npuc::api
