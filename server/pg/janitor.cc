@@ -10,6 +10,7 @@
 namespace npuc::pg {
 namespace {
 
+constexpr absl::Duration kSnapshotPeriod = absl::Milliseconds(900);  // for each node; Step's is longer
 constexpr absl::Duration kRaisePeriod = absl::Seconds(1);
 // To raise the floors steps over all entries that cannot go; it takes a small part of the time.
 constexpr int kRaisePause = 20;
@@ -27,8 +28,14 @@ constexpr const char* kHotTables[] = {"change",    "claim", "flight", "job",    
 }  // namespace
 
 absl::Status Janitor::Step() {
-  RETURN_IF_ERROR(LookAtSnapshots());
   const absl::Time now = options_.steady_now();
+  bool looks = false;
+  {
+    const MutexLock lock(mutex_);
+    looks = now >= next_look_;
+    if (looks) next_look_ = now + std::min(options_.nodes() * kSnapshotPeriod, options_.old_snapshot);
+  }
+  if (looks) RETURN_IF_ERROR(LookAtSnapshots());
   bool raises = false, cleans = false;
   {
     const MutexLock lock(mutex_);

@@ -18,6 +18,8 @@ struct JanitorOptions {
   absl::Duration old_snapshot = absl::Seconds(5);
   // A hot table with more dead rows than this, and a tenth of its live ones, is cleaned.
   int64_t dead_rows = 10000;
+  // All nodes of the cluster look at its snapshots.
+  std::function<int64_t()> nodes = [] { return 1; };
   std::function<absl::Time()> steady_now;
 };
 
@@ -33,7 +35,9 @@ class Janitor {
   Janitor(Sessions* sessions, JanitorOptions options)
       : sessions_(sessions), options_(std::move(options)) {}
 
-  // To be called about once a second. It may take as long as a VACUUM of a hot table.
+  // To be called about once a second. It looks at snapshots each time where there is one node, and
+  // often enough to see an old one where there are many, since each look reads all sessions. It may
+  // take as long as a VACUUM of a hot table.
   absl::Status Step();
 
   // For how long the oldest snapshot of the server has been the same, as seen by this node.
@@ -54,6 +58,7 @@ class Janitor {
   std::map<std::string, int64_t> dead_rows_ NPUC_GUARDED_BY(mutex_);
   std::map<std::string, absl::Time> cleaned_ NPUC_GUARDED_BY(mutex_);         // when, by table
   absl::Duration raise_time_ NPUC_GUARDED_BY(mutex_) = absl::ZeroDuration();  // of the last one
+  absl::Time next_look_ NPUC_GUARDED_BY(mutex_) = absl::InfinitePast();
   absl::Time next_raise_ NPUC_GUARDED_BY(mutex_) = absl::InfinitePast();
   absl::Time next_clean_ NPUC_GUARDED_BY(mutex_) = absl::InfinitePast();
 };

@@ -68,6 +68,21 @@ TEST_F(JanitorTest, KnowsTheAgeOfTheOldestSnapshot) {
   while (janitor_->OldestSnapshotAge() > absl::ZeroDuration()) StepAfter(absl::Seconds(1));
 }
 
+// A look reads all sessions of the server, and each node looks.
+TEST_F(JanitorTest, LooksAsSeldomAsManyNodesAllow) {
+  janitor_ = std::make_unique<Janitor>(
+      sessions_.get(),
+      JanitorOptions{.nodes = [] { return 1000; }, .steady_now = [this] { return now_; }});
+  StepAfter(absl::Seconds(1));
+  StepAfter(absl::Seconds(2));
+  EXPECT_EQ(janitor_->OldestSnapshotAge(), absl::Seconds(2)) << "it has not looked again";
+  TakeSnapshot();
+  StepAfter(absl::Seconds(3));
+  EXPECT_EQ(janitor_->OldestSnapshotAge(), absl::ZeroDuration()) << "after old_snapshot it has";
+  StepAfter(absl::Seconds(5));
+  EXPECT_EQ(janitor_->OldestSnapshotAge(), absl::Seconds(5));
+}
+
 TEST_F(JanitorTest, ClaimsLookFromTheFloorWhileASnapshotIsOld) {
   const int64_t node = Number("SELECT join_node('a', 'build', '', 1)");
   const auto add = [&](const std::string& job, int rank) {

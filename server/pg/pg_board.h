@@ -38,11 +38,11 @@ struct PgBoardOptions {
   scheduler::QuestionPeriod view_period = {.least = absl::Milliseconds(100),
                                            .per_node = absl::Milliseconds(10)};
   // For looking for claims of this node that expired or lost their job.
-  scheduler::QuestionPeriod care_period = {.least = absl::ZeroDuration(),
+  scheduler::QuestionPeriod care_period = {.least = absl::Seconds(1),
                                            .per_node = absl::Milliseconds(5)};
   // For jobs past their deadline and claims of dead nodes: one answer serves all nodes.
   scheduler::QuestionPeriod common_period = {.least = absl::ZeroDuration(),
-                                             .per_node = absl::Milliseconds(100)};
+                                             .per_node = absl::Milliseconds(250)};
 };
 
 // A JobBoard in PostgreSQL that nodes share. The store puts jobs on it and takes them off in its

@@ -42,8 +42,10 @@ SELECT apply_batch({FIRST_LANE} + :client_id, 1,
 class Node(cluster.Node):
     """A node with room for all that is submitted, which can be told to start none of it."""
 
+    DEFAULT_TTL = 10  # seconds, of npucd
+
     def __init__(self, folder, name, server, url):
-        super().__init__(folder, name, server, url)
+        super().__init__(folder, name, server, url, ttl=self.DEFAULT_TTL)
         self._security += ("--max-queued", "10000000")
 
     def pids(self):
