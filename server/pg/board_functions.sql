@@ -200,7 +200,7 @@ DECLARE
   v_claim claim;
 BEGIN
   UPDATE claim c SET fence = p_fence, started_us = p_now
-    WHERE c.id = p_claim AND c.incarnation = p_incarnation
+    WHERE c.id = p_claim AND c.incarnation + 0 = p_incarnation
       AND EXISTS (SELECT 1 FROM node n WHERE n.incarnation = p_incarnation AND n.state <> 3)
     RETURNING c.* INTO v_claim;
   IF NOT FOUND THEN RETURN false; END IF;
@@ -225,7 +225,7 @@ DECLARE
   v_claim claim;
   v_next job_queue;
 BEGIN
-  SELECT * INTO v_claim FROM claim c WHERE c.id = p_claim AND c.incarnation = p_incarnation
+  SELECT * INTO v_claim FROM claim c WHERE c.id = p_claim AND c.incarnation + 0 = p_incarnation
     FOR UPDATE;
   IF NOT FOUND THEN RETURN; END IF;
   IF v_claim.flight_key IS NOT NULL THEN PERFORM follow_flight(v_claim.flight_key, p_claim); END IF;
@@ -261,7 +261,7 @@ LANGUAGE plpgsql SET enable_seqscan = off AS $$
 DECLARE
   v_claim claim;
 BEGIN
-  SELECT * INTO v_claim FROM claim c WHERE c.id = p_claim AND c.incarnation = p_incarnation
+  SELECT * INTO v_claim FROM claim c WHERE c.id = p_claim AND c.incarnation + 0 = p_incarnation
     FOR UPDATE;
   IF NOT FOUND THEN RETURN; END IF;
   IF v_claim.flight_key IS NOT NULL THEN
@@ -296,7 +296,7 @@ LANGUAGE plpgsql SET enable_seqscan = off AS $$
 DECLARE
   v_claim claim;
 BEGIN
-  SELECT * INTO v_claim FROM claim c WHERE c.id = p_claim AND c.incarnation = p_incarnation
+  SELECT * INTO v_claim FROM claim c WHERE c.id = p_claim AND c.incarnation + 0 = p_incarnation
     FOR UPDATE;
   IF NOT FOUND THEN RETURN; END IF;
   PERFORM drop_claim(v_claim, true);
@@ -415,7 +415,8 @@ $$;
 
 -- NULL: the tenant has no room; else the number of the place.
 CREATE OR REPLACE FUNCTION reserve_place(p_tenant text, p_incarnation bigint, p_limit bigint)
-RETURNS TABLE (place bigint, waiting bigint) LANGUAGE plpgsql SET enable_seqscan = off AS $$
+RETURNS TABLE (place bigint, waiting bigint) LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 BEGIN
   PERFORM pg_advisory_xact_lock(hashtextextended('npuc queue ' || p_tenant, 0));
   SELECT (SELECT count(*) FROM (SELECT 1 FROM job_queue q

@@ -5,8 +5,8 @@
 -- that read arrays keep one plan (force_generic_plan): else PostgreSQL, which counts the elements of
 -- each call, makes a new one for each and takes longer to plan than to run. Such a plan may be made
 -- while a table is all but empty, when to read it whole seems cheapest. So rows are found by
--- "= ANY (array)", which can only be looked up, and "state + 0" keeps indexes by state away where
--- another column finds the rows.
+-- "= ANY (array)", which can only be looked up, and "state + 0" and "incarnation + 0" keep indexes
+-- by those away where another column finds the rows: the dead rows of a node may be very many.
 
 CREATE OR REPLACE FUNCTION server_us()
 RETURNS bigint LANGUAGE sql VOLATILE AS $$

@@ -586,7 +586,8 @@ std::vector<BoardClaim> PgBoard::Orphaned(absl::string_view owner) const {
   absl::StatusOr<Rows> rows = Rows();
   if (!held.empty() && Begin(options_.care_period, orphaned_)) {
     rows = sessions_.Read(
-        "SELECT c.id FROM claim c WHERE c.id = ANY ($2) AND c.incarnation = $1 AND c.fence <> 0 "
+        "SELECT c.id FROM claim c WHERE c.id = ANY ($2) AND c.incarnation + 0 = $1 AND c.fence <> "
+        "0 "
         "AND NOT EXISTS "
         "(SELECT 1 FROM job_queue q WHERE q.job_id = c.job_id AND q.held_by = c.id) ORDER BY c.id",
         {incarnation, held});
