@@ -223,15 +223,17 @@ def idle(server, folder, options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", help="write the figures there, too")
-    parser.add_argument("--nodes", type=int, nargs="+", default=[1, 2, 4])
+    parser.add_argument("--nodes", type=int, nargs="+", help="1 2 4; with --idle 8")
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--seconds", type=float, default=2.0, help="of one measurement")
+    parser.add_argument("--seconds", type=float, help="of one measurement: 2; with --idle 60")
     parser.add_argument("--in-flight", type=int, default=64)
     parser.add_argument("--jobs", type=int, default=300, help="starts to measure")
     parser.add_argument("--idle", action="store_true", help="what PostgreSQL does for idle nodes")
     parser.add_argument("--watchers", type=int, default=1000, help="of queued jobs, with --idle")
     parser.add_argument("--smoke", action="store_true", help="seconds in all: does it run?")
     options = parser.parse_args()
+    options.nodes = options.nodes or ([8] if options.idle else [1, 2, 4])
+    options.seconds = options.seconds or (60 if options.idle else 2.0)
     if options.idle:
         if options.smoke:
             options.nodes, options.watchers, options.seconds = [2], 20, 4
