@@ -33,13 +33,12 @@ double MagnitudeOf(const QuantStrategy& strategy, int bits, int64_t bins,
 std::vector<double> Magnitudes(const LayerSettings& settings, const Tensor& weight, int axis) {
   const std::vector<float> values = weight.ToFloats();
   const ChannelWalk walk = WalkOf(weight.shape(), axis);
+  std::vector<std::vector<float>> channels(static_cast<size_t>(walk.channels));
+  for (size_t i = 0; i < values.size(); ++i) {
+    channels[static_cast<size_t>(walk.ChannelOf(static_cast<int64_t>(i)))].push_back(values[i]);
+  }
   std::vector<double> magnitudes;
-  std::vector<float> channel;
-  for (int64_t c = 0; c < walk.channels; ++c) {
-    channel.clear();
-    for (size_t i = 0; i < values.size(); ++i) {
-      if (walk.ChannelOf(static_cast<int64_t>(i)) == c) channel.push_back(values[i]);
-    }
+  for (const std::vector<float>& channel : channels) {
     magnitudes.push_back(
         MagnitudeOf(settings.weight_strategy, settings.weight_bits, settings.histc_bins, channel));
   }

@@ -3,8 +3,9 @@
     run_e2e.py calibration_cost
 
 A net as activity recognition has them: two LSTM layers over 200 steps, which the front end unrolls
-into over 6,000 layers, with 64 and with 128 units; and eight convolutions of 1.2 million weights on
-images. With the default strategy and with auto.
+into over 6,000 layers, with 64 and with 128 units; eight convolutions of 1.2 million weights on
+images; and a layer of very many results, as ensembles of trees become. With the default strategy
+and with auto.
 """
 
 import collections
@@ -20,6 +21,7 @@ import onnxmodel
 STEPS, CHANNELS, CLASSES = 200, 3, 6
 CONVOLUTIONS = [16, 32, 64, 64, 128, 128, 256, 256]  # channels; each other one halves the image
 IMAGE = [3, 96, 96]
+FEATURES, RESULTS = 32, 40000
 
 
 Net = collections.namedtuple("Net", "write shape")
@@ -32,7 +34,7 @@ def lstm(units):
 # net, strategy: most MiB, most seconds of processor time.
 BOUNDS = {("LSTM of 64 units", "mean"): (300, 5), ("LSTM of 128 units", "mean"): (300, 5),
           ("LSTM of 64 units", "auto"): (700, 120), ("convolutions", "mean"): (100, 5),
-          ("convolutions", "auto"): (100, 20)}
+          ("convolutions", "auto"): (100, 20), ("wide layer", "mean"): (200, 5)}
 
 
 def write_lstm(path, units):
@@ -78,8 +80,19 @@ def write_convolutions(path):
                                 constants))
 
 
+def write_wide_layer(path):
+    random = np.random.RandomState(1)
+    constants = {"w": (random.randn(FEATURES, RESULTS) / np.sqrt(FEATURES)).astype("f4"),
+                 "v": (random.randn(RESULTS, CLASSES) / np.sqrt(RESULTS)).astype("f4")}
+    nodes = [onnxmodel.node("MatMul", ["x", "w"], ["a"]), onnxmodel.node("Relu", ["a"], ["r"]),
+             onnxmodel.node("MatMul", ["r", "v"], ["y"])]
+    with open(path, "wb") as f:
+        f.write(onnxmodel.model(nodes, [("x", [1, FEATURES])], [("y", [1, CLASSES])], constants))
+
+
 NETS = {"LSTM of 64 units": lstm(64), "LSTM of 128 units": lstm(128),
-        "convolutions": Net(write_convolutions, IMAGE)}
+        "convolutions": Net(write_convolutions, IMAGE),
+        "wide layer": Net(write_wide_layer, [1, FEATURES])}
 
 
 def measured(command):
