@@ -350,7 +350,7 @@ TEST(Canonicalize, LayoutMovesMerge) {
 TEST(Canonicalize, MaximaLeaveABorderOfTheLowestNumberOut) {
   Expect(&Canonicalize, R"(
     %x = Placeholder() : f32[1,4,6,2] @"x"
-    %p = Pad(%x) {paddings = [0, 0, 1, 1, 0, 1, 0, 0], value = -3.4028234663852886e+38} : f32[1,6,7,2] @"p"
+    %p = Pad(%x) {paddings = [0, 0, 1, 1, 0, 1, 0, 0], value = -1000000000.0} : f32[1,6,7,2] @"p"
     %m = MaxPool(%p) {kernel = [3, 3], pads = [0, 0, 1, 0], strides = [2, 2]} : f32[1,2,3,2] @"m"
     %q = Pad(%x) {paddings = [0, 0, 0, 1, 0, 1, 0, 0], value = -100.0} : f32[1,5,7,2] @"q"
     %n = MaxPool(%q) {kernel = [2, 2], pads = [0, 0, 0, 0], strides = [1, 1]} : f32[1,4,6,2] @"n"
@@ -359,7 +359,7 @@ TEST(Canonicalize, MaximaLeaveABorderOfTheLowestNumberOut) {
     return %m @"m", %n @"n", %o @"o")",
          R"(
     %x = Placeholder() : f32[1,4,6,2] @"x"
-    %p = Pad(%x) {paddings = [0, 0, 1, 1, 0, 1, 0, 0], value = -3.4028234663852886e+38} : f32[1,6,7,2] @"p"
+    %p = Pad(%x) {paddings = [0, 0, 1, 1, 0, 1, 0, 0], value = -1000000000.0} : f32[1,6,7,2] @"p"
     %m = MaxPool(%x) {kernel = [3, 3], pads = [1, 1, 1, 1], strides = [2, 2]} : f32[1,2,3,2] @"m"
     %q = Pad(%x) {paddings = [0, 0, 0, 1, 0, 1, 0, 0], value = -100.0} : f32[1,5,7,2] @"q"
     %n = MaxPool(%q) {kernel = [2, 2], pads = [0, 0, 0, 0], strides = [1, 1]} : f32[1,4,6,2] @"n"
