@@ -6,12 +6,9 @@
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/caffe/node_import.h"
 #include "compiler_core/frontends/common/resize.h"
-#include "compiler_core/frontends/common/shared_rules.h"
 
 namespace npuc::caffe {
 namespace {
-
-using frontend::ImportIdentity;
 
 constexpr int kMaxParts = 1 << 12;
 constexpr int64_t kMaxCopies = int64_t{1} << 12;
@@ -19,6 +16,20 @@ constexpr int64_t kMaxCopies = int64_t{1} << 12;
 absl::Status ImportSplit(LayerImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(1, 1));
   return node.SetOutputs(std::vector<ValueRef>(node.output_count(), node.input(0)));
+}
+
+// In the phase TEST Dropout passes its bottom on. A fork's `scale_train: false` scales there what
+// training did not: dropout_layer.cpp of caffe-fast-rcnn.
+absl::Status ImportDropout(LayerImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  ASSIGN_OR_RETURN(const double ratio, node.FloatOr("dropout_ratio", 0.5));
+  ASSIGN_OR_RETURN(const bool is_scaled, node.BoolOr("scale_train", true));
+  if (is_scaled) return node.SetOutput(node.input(0));
+  if (!(ratio >= 0 && ratio < 1)) {
+    return node.BadAttribute(absl::InvalidArgumentError(
+        absl::StrCat("parameter 'dropout_ratio' is ", ratio, "; it must be from 0 to below 1")));
+  }
+  return node.SetOutput((Term(node, node.input(0)) * (1 - ratio)).value);
 }
 
 // The axis, which nets from before `axis` give under another name.
@@ -267,18 +278,12 @@ absl::Status ImportUpsample(LayerImporter& node) {
 }
 
 constexpr ImportRule kShapeRules[] = {
-    {"Concat", ImportConcat},
-    {"Crop", ImportCrop},
-    {"Dropout", ImportIdentity<LayerImporter>},
-    {"Flatten", ImportFlatten},
-    {"Interp", ImportInterp},
-    {"Permute", ImportPermute},
-    {"Reshape", ImportReshape},
-    {"ShuffleChannel", ImportShuffleChannel},
-    {"Slice", ImportSlice},
-    {"Split", ImportSplit},
-    {"Tile", ImportTile},
-    {"Upsample", ImportUpsample},
+    {"Concat", ImportConcat},   {"Crop", ImportCrop},
+    {"Dropout", ImportDropout}, {"Flatten", ImportFlatten},
+    {"Interp", ImportInterp},   {"Permute", ImportPermute},
+    {"Reshape", ImportReshape}, {"ShuffleChannel", ImportShuffleChannel},
+    {"Slice", ImportSlice},     {"Split", ImportSplit},
+    {"Tile", ImportTile},       {"Upsample", ImportUpsample},
 };
 
 }  // namespace

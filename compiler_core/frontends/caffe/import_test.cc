@@ -115,6 +115,24 @@ TEST(CaffeImportTest, UnknownParametersAreRefusedOnesOfTrainingAreNot) {
   EXPECT_THAT(result.Text(), HasSubstr("parameter 'odd' of pooling_param"));
 }
 
+TEST(CaffeImportTest, DropoutPassesItsBottomOn) {
+  const auto dropout = [](const std::string& params) {
+    return kInput + Layer("Dropout", "x", "d", params) + Layer("AbsVal", "d", "y");
+  };
+  EXPECT_THAT(Evaluate(kNoBlobs, dropout("dropout_param { dropout_ratio: 0.5 }"), {{1, 2, -3, 4}}),
+              ElementsAre(ElementsAre(1, 2, 3, 4)));
+  EXPECT_THAT(Evaluate(kNoBlobs, dropout("dropout_param { dropout_ratio: 0.75 scale_train: true }"),
+                       {{1, 2, -3, 4}}),
+              ElementsAre(ElementsAre(1, 2, 3, 4)));
+  EXPECT_THAT(
+      Evaluate(kNoBlobs, dropout("dropout_param { dropout_ratio: 0.75 scale_train: false }"),
+               {{4, 8, -12, 16}}),
+      ElementsAre(ElementsAre(1, 2, 3, 4)));
+  const ImportResult bad =
+      RunImport(kNoBlobs, dropout("dropout_param { dropout_ratio: 2 scale_train: false }"));
+  EXPECT_EQ(bad.CountOf(DiagnosticKind::kBadAttribute), 1) << bad.Text();
+}
+
 TEST(CaffeImportTest, BlobsMustFitTheLayer) {
   const std::string text =
       kInput + Layer("Convolution", "x", "y", "convolution_param { num_output: 1 kernel_size: 2 }");
