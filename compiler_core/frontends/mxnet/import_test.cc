@@ -166,6 +166,28 @@ TEST(MxNetImportTest, CutsTheModelBeforeBoxesAreDecoded) {
   EXPECT_THAT(Import(detector, Params(), Options({"boxes"})).problems, HasSubstr("NPUC1110"));
 }
 
+TEST(MxNetImportTest, OperatorsOfOneNameGetNamesOfTheirOwn) {
+  constexpr char kTwice[] = R"({"nodes": [
+    {"op": "null", "name": "data", "inputs": []},
+    {"op": "Activation", "name": "relu", "attrs": {"act_type": "relu"}, "inputs": [[0, 0, 0]]},
+    {"op": "negative", "name": "relu_1", "inputs": [[1, 0, 0]]},
+    {"op": "Activation", "name": "relu", "attrs": {"act_type": "tanh"}, "inputs": [[2, 0, 0]]},
+    {"op": "abs", "name": "data", "inputs": [[3, 0, 0]]}],
+   "arg_nodes": [0], "heads": [[1, 0, 0], [2, 0, 0], [3, 0, 0], [4, 0, 0]]})";
+  const Imported net = Import(kTwice, Params(), Options());
+  ASSERT_TRUE(net.graph.ok()) << net.problems;
+  EXPECT_THAT(OutputNames(*net.graph), ElementsAre("relu", "relu_1", "relu_2", "data_1"));
+  const auto op_of = [&](size_t i) { return net.graph->def(net.graph->outputs()[i].value).op; };
+  EXPECT_EQ(op_of(0), Op::kRelu);
+  EXPECT_EQ(op_of(2), Op::kTanh);
+  EXPECT_EQ(op_of(3), Op::kAbs);
+}
+
+TEST(MxNetImportTest, ParametersOfOneNameAreRefused) {
+  EXPECT_THAT(Import(Changed("\"fc_bias\"", "\"fc_weight\""), Params(), Options()).problems,
+              AllOf(HasSubstr("NPUC1105"), HasSubstr("two variables of the symbol")));
+}
+
 TEST(MxNetImportTest, RefusesNodesThatReadForward) {
   EXPECT_THAT(Import(Changed("[[3, 0, 0]]", "[[4, 0, 0]]"), Params(), Options()).problems,
               AllOf(HasSubstr("NPUC1104"), HasSubstr("reads node 4")));
@@ -182,9 +204,6 @@ TEST(MxNetImportTest, RefusesWhatIsNoSymbol) {
   EXPECT_THAT(Import(std::string(100, '['), Params(), Options()).problems, HasSubstr("nested"));
   EXPECT_THAT(Import(Changed("[[6, 0, 0]]", "[[7, 0, 0]]"), Params(), Options()).problems,
               HasSubstr("'heads'"));
-  EXPECT_THAT(
-      Import(Changed("\"name\": \"act\"", "\"name\": \"fc\""), Params(), Options()).problems,
-      HasSubstr("NPUC1105"));
   CompileOptions options = Options();
   Diagnostics diagnostics;
   EXPECT_FALSE(ImportMxNet(kNet, "", nullptr, options, diagnostics).ok());

@@ -177,13 +177,34 @@ class SymbolReader {
     }
   }
 
+  // Parameters go by name, so variables need names of their own. Operators do not: a Gluon block
+  // that calls one layer twice gives two nodes its name. The later ones become NAME_1, NAME_2, ...
   void IndexNames() {
-    for (size_t i = 0; i < symbol_.nodes_.size(); ++i) {
-      const NodeView& node = symbol_.nodes_[i];
-      const auto [at, is_new] = symbol_.by_name_.emplace(node.name(), static_cast<int>(i));
-      if (is_new) continue;
-      AddError(DiagnosticKind::kDuplicateNodeName, node.source(),
-               "two nodes of the symbol have this name", "give every layer a name of its own");
+    std::vector<int> repeated;
+    for (const bool is_variable : {true, false}) {
+      for (int i = 0; i < static_cast<int>(symbol_.nodes_.size()); ++i) {
+        const NodeView& node = symbol_.node(i);
+        if (node.is_variable() != is_variable) continue;
+        if (symbol_.by_name_.emplace(node.name(), i).second) continue;
+        if (!is_variable) {
+          repeated.push_back(i);
+          continue;
+        }
+        AddError(DiagnosticKind::kDuplicateNodeName, node.source(),
+                 "two variables of the symbol have this name",
+                 "give every parameter a name of its own");
+      }
+    }
+    absl::flat_hash_map<std::string, int> counts;  // so that each number is tried once
+    for (const int i : repeated) {
+      NodeView& node = symbol_.nodes_[static_cast<size_t>(i)];
+      int& count = counts[node.name_];
+      std::string name;
+      do {
+        name = absl::StrCat(node.name_, "_", ++count);
+      } while (symbol_.by_name_.contains(name));
+      node.name_ = std::move(name);
+      symbol_.by_name_.emplace(node.name(), i);
     }
   }
 
