@@ -25,7 +25,7 @@ struct OnnxDataFile {
 // states), cut at options.inputs, whose names are those of tensors. Inputs that the file states and
 // options.inputs leave out count as the file states them; unknown dimensions are a diagnostic.
 // Shapes are static and shape arithmetic is done here; channels-first operators become
-// channels-last ones between transposes; DOUBLE and BFLOAT16 are computed as f32. The result has
+// channels-last ones between transposes; all floats are computed as f32. The result has
 // been through VerifyGraph. Every problem goes to `diagnostics`, with options.model_name as file;
 // the status is that of the first error. model_bytes is read during the call only. Thread-safe.
 absl::StatusOr<Graph> ImportOnnx(absl::string_view model_bytes, const CompileOptions& options,

@@ -11,6 +11,7 @@
 #include "compiler_core/frontends/common/shared_rules.h"
 #include "compiler_core/frontends/onnx/node_import.h"
 #include "compiler_core/frontends/onnx/tensor_proto.h"
+#include "npuc/fe/onnx/model.pb.h"
 
 namespace npuc::onnx {
 namespace {
@@ -117,7 +118,8 @@ absl::Status ImportConstantOfShape(NodeImporter& node) {
   return node.SetConstant(EvaluateBroadcast(value.WithShape({}), shape));
 }
 
-// All floats are one type at run time: a cast between them changes nothing but the rounding.
+// All floats are one type: a cast between them changes nothing but the rounding, which known values
+// alone get.
 absl::Status CastTo(NodeImporter& node, int wire_type, DType dtype) {
   if (dtype == DType::kInvalid) {
     return node.FailMode(absl::StrCat("a cast to ", DataTypeName(wire_type),
@@ -125,11 +127,14 @@ absl::Status CastTo(NodeImporter& node, int wire_type, DType dtype) {
                                       "integers"),
                          "export the model without this cast");
   }
-  const DType from = node.type(0).dtype;
-  if (from == dtype || (IsFloat(from) && IsFloat(dtype) && !node.IsConstant(0))) {
-    return node.SetOutput(node.input(0));
+  if (node.IsConstant(0)) {
+    ValueRef value = node.input(0);
+    if (wire_type == fe::onnx::TensorProto::FLOAT16) {
+      ASSIGN_OR_RETURN(value, node.Converted(value, DType::kFloat16));
+    }
+    return node.SetOutput(node.Converted(value, dtype));
   }
-  if (node.IsConstant(0)) return node.SetOutput(node.Converted(node.input(0), dtype));
+  if (node.type(0).dtype == dtype) return node.SetOutput(node.input(0));
   ASSIGN_OR_RETURN(const ValueRef cast,
                    node.Emit("Cast", {node.input(0)}, {{"dtype", std::string(NameOf(dtype))}}));
   node.products().SetCast(node.input(0), cast);

@@ -192,6 +192,22 @@ TEST(OnnxImportTest, QuantizeLinearReadsItsOutputType) {
 
 // Sets 7 to 13: "Output case #1: Y, mean, var, saved_mean, saved_var (training mode). Output case
 // #2: Y (test mode)"; set 6: is_test, "default is 0".
+// onnxconverter-common casts inputs to FLOAT16 beside weights of FLOAT16, and results back.
+TEST(OnnxImportTest, FloatsOfEveryTypeAreOneType) {
+  for (const int input_type : {1, 10, 11, 16}) {
+    ModelBuilder b;
+    b.Input("x", {1, 2}, input_type).Output("y").Floats("w", {2, 1}, {1.0001f, 2});
+    b.Node("Cast", {"w"}, {"half"}).Int("to", 10).Node("Cast", {"x"}, {"x_half"}).Int("to", 10);
+    b.Node("MatMul", {"x_half", "half"}, {"sum"}).Node("Cast", {"sum"}, {"y"}).Int("to", 1);
+    const ImportResult result = RunImport(b.Bytes());
+    ASSERT_TRUE(result.graph.ok()) << result.Text();
+    EXPECT_EQ(result.graph->type(result.graph->inputs()[0]).dtype, DType::kFloat32);
+    const auto values = Evaluate(b.Bytes(), {{3, 4}});
+    ASSERT_EQ(values.size(), 1u);
+    EXPECT_THAT(values[0].ToFloats(), testing::ElementsAre(11));  // 1.0001 is rounded to 1
+  }
+}
+
 TEST(OnnxImportTest, BatchNormalizationOfABatchIsRefused) {
   const auto text = [](int64_t opset, const std::vector<std::string>& outputs, int64_t is_test) {
     ModelBuilder b(opset);

@@ -51,10 +51,9 @@ DType DTypeFromWire(int data_type) {
   switch (data_type) {
     case fe::onnx::TensorProto::FLOAT:
     case fe::onnx::TensorProto::DOUBLE:
+    case fe::onnx::TensorProto::FLOAT16:
     case fe::onnx::TensorProto::BFLOAT16:
       return DType::kFloat32;
-    case fe::onnx::TensorProto::FLOAT16:
-      return DType::kFloat16;
     case fe::onnx::TensorProto::UINT8:
       return DType::kUint8;
     case fe::onnx::TensorProto::INT8:

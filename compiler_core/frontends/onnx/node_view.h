@@ -31,7 +31,7 @@ inline constexpr size_t kMaxNameBytes = kMaxNodeNameBytes;
 inline constexpr int64_t kMinOpset = 6;
 inline constexpr int64_t kMaxOpset = 22;
 
-// ONNX's data type by wire number; kInvalid where the IR has no such type. BFLOAT16 and DOUBLE are
+// ONNX's data type by wire number; kInvalid where the IR has no such type. All floats are
 // read as f32, UINT64 as i64.
 DType DTypeFromWire(int data_type);
 // "FLOAT", or "data type 77" for a number that is not ONNX's.

@@ -54,7 +54,7 @@ std::string ProducerOf(absl::string_view bytes, int64_t opset) {
 
 void CountTensor(const fe::onnx::TensorProto& tensor, ModelOutline& outline) {
   CountWeight({tensor.dims().data(), static_cast<size_t>(tensor.dims().size())},
-              SizeOf(onnx::DTypeFromWire(tensor.data_type())), outline);
+              onnx::WireSize(tensor.data_type()), outline);
 }
 
 // The file beside the model that holds its constants, where it is one that can lie there.

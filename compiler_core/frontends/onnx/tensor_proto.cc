@@ -10,6 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/base/fp16.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/onnx/node_view.h"
 #include "npuc/fe/onnx/model.pb.h"
@@ -49,11 +50,6 @@ T LoadAt(const std::string& raw, size_t i) {
   return value;
 }
 
-int64_t WireSize(int data_type, DType dtype) {
-  if (data_type == TensorProto::DOUBLE || data_type == TensorProto::UINT64) return 8;
-  return data_type == TensorProto::BFLOAT16 ? 2 : SizeOf(dtype);
-}
-
 // Where the tensor's data is in the file beside the model, checked against its size.
 absl::StatusOr<std::string> ReadPart(const TensorProto& proto, const ByteSource& file,
                                      int64_t wanted) {
@@ -79,8 +75,8 @@ absl::StatusOr<std::string> ReadPart(const TensorProto& proto, const ByteSource&
 }
 
 absl::StatusOr<std::vector<uint8_t>> FromRaw(const TensorProto& proto, const std::string& raw,
-                                             DType dtype, size_t count) {
-  const size_t wanted = count * static_cast<size_t>(WireSize(proto.data_type(), dtype));
+                                             size_t count) {
+  const size_t wanted = count * static_cast<size_t>(WireSize(proto.data_type()));
   if (raw.size() != wanted) {
     return absl::InvalidArgumentError(
         absl::StrCat("raw_data has ", raw.size(), " bytes, but ", count, " elements of ",
@@ -90,6 +86,9 @@ absl::StatusOr<std::vector<uint8_t>> FromRaw(const TensorProto& proto, const std
     case TensorProto::DOUBLE:
       return ConvertAll<float>([&](size_t i) { return LoadAt<double>(raw, i); }, count,
                                [](double v) { return static_cast<float>(v); });
+    case TensorProto::FLOAT16:
+      return ConvertAll<float>([&](size_t i) { return LoadAt<uint16_t>(raw, i); }, count,
+                               HalfToFloat);
     case TensorProto::BFLOAT16:
       return ConvertAll<float>([&](size_t i) { return LoadAt<uint16_t>(raw, i); }, count,
                                BFloat16ToFloat);
@@ -128,7 +127,8 @@ absl::StatusOr<std::vector<uint8_t>> FromLists(const TensorProto& p, size_t n) {
     case TensorProto::DOUBLE:
       return FromList<float>(p.double_data(), "double_data", n);
     case TensorProto::FLOAT16:
-      return FromList<uint16_t>(p.int32_data(), "int32_data", n);
+      return FromList<float>(p.int32_data(), "int32_data", n,
+                             [](int32_t v) { return HalfToFloat(static_cast<uint16_t>(v)); });
     case TensorProto::BFLOAT16:
       return FromList<float>(p.int32_data(), "int32_data", n,
                              [](int32_t v) { return BFloat16ToFloat(static_cast<uint16_t>(v)); });
@@ -159,6 +159,12 @@ absl::StatusOr<std::vector<uint8_t>> FromLists(const TensorProto& p, size_t n) {
 }
 
 }  // namespace
+
+int64_t WireSize(int data_type) {
+  if (data_type == TensorProto::DOUBLE) return 8;
+  const bool is_half = data_type == TensorProto::FLOAT16 || data_type == TensorProto::BFLOAT16;
+  return is_half ? 2 : SizeOf(DTypeFromWire(data_type));
+}
 
 std::string LocationOf(const TensorProto& proto) {
   if (proto.data_location() == 0 && proto.external_data_size() == 0) return "";
@@ -200,11 +206,11 @@ absl::StatusOr<Tensor> DecodeTensor(const TensorProto& proto, int64_t max_bytes,
   const size_t count = static_cast<size_t>(type.element_count());
   std::vector<uint8_t> bytes;
   if (is_outside) {
-    const int64_t wanted = type.element_count() * WireSize(proto.data_type(), dtype);
+    const int64_t wanted = type.element_count() * WireSize(proto.data_type());
     ASSIGN_OR_RETURN(const std::string part, ReadPart(proto, *external.bytes, wanted));
-    ASSIGN_OR_RETURN(bytes, FromRaw(proto, part, dtype, count));
+    ASSIGN_OR_RETURN(bytes, FromRaw(proto, part, count));
   } else if (!proto.raw_data().empty()) {
-    ASSIGN_OR_RETURN(bytes, FromRaw(proto, proto.raw_data(), dtype, count));
+    ASSIGN_OR_RETURN(bytes, FromRaw(proto, proto.raw_data(), count));
   } else {
     ASSIGN_OR_RETURN(bytes, FromLists(proto, count));
   }

@@ -18,6 +18,10 @@ TEST(OnnxTensorTest, ReadsRawDataAndLists) {
   raw.add_dims(2);
   raw.set_raw_data(std::string("\x80\x3f\x00\xc0", 4));
   EXPECT_THAT(DecodeTensor(raw, kMaxBytes)->ToFloats(), ElementsAre(1, -2));
+  raw.set_data_type(TensorProto::FLOAT16);
+  raw.set_raw_data(std::string("\x00\x3c\x00\xc0", 4));
+  EXPECT_THAT(DecodeTensor(raw, kMaxBytes)->ToFloats(), ElementsAre(1, -2));
+  EXPECT_EQ(DecodeTensor(raw, kMaxBytes)->dtype(), DType::kFloat32);
   TensorProto list;
   list.set_data_type(TensorProto::FLOAT16);
   list.add_dims(2);
