@@ -56,6 +56,15 @@ absl::Status ImportBinary(NodeImporter& node) {
   return node.EmitOutput(NameOf(kOp), {node.input(0), b});
 }
 
+// It may add the bias in the chain in which a quantizer computes a product in integers.
+absl::Status ImportAdd(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(2, 2));
+  ASSIGN_OR_RETURN(const ValueRef b, SecondOperand(node));
+  ASSIGN_OR_RETURN(const ValueRef sum, node.Emit("Add", {node.input(0), b}));
+  node.products().SetSum(node.input(0), b, sum);
+  return node.SetOutput(sum);
+}
+
 // It may end the chain in which a quantizer computes a product in integers.
 absl::Status ImportMul(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(2, 2));
@@ -166,7 +175,7 @@ constexpr ImportRule kElementwiseRules[] = {
     {"Abs", ImportUnary<Op::kAbs>},
     {"Acos", ImportEvaluatedUnary},
     {"Acosh", ImportEvaluatedUnary},
-    {"Add", ImportBinary<Op::kAdd>},
+    {"Add", ImportAdd},
     {"And", ImportEvaluatedBinary},
     {"Asin", ImportEvaluatedUnary},
     {"Asinh", ImportEvaluatedUnary},

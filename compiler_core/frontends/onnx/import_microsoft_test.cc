@@ -117,6 +117,32 @@ TEST(ImportMicrosoft, AProductOfIntegersThatBecomesFloatsIsAProductOfFloats) {
               Pointwise(FloatNear(1e-6f), {0.0615f + 1.1655f, 0.123f + 1.554f}));
 }
 
+// As onnxruntime's first quantizer writes a bias: in integers of the sums' scale.
+TEST(ImportMicrosoft, AProductOfIntegersTakesABias) {
+  const auto model = [](const std::string& bias_scale) {
+    ModelBuilder b;
+    b.Input("x", {1, 1, 1, 2}).Output("y").Floats("w", {2, 1, 1, 1}, {0.5f, 1.5f});
+    b.Floats("sw", {}, {0.5f}).Floats("other", {}, {0.25f}).Floats("b", {2}, {10, -20});
+    b.Int64s("shape", {1, 2, 1, 1}).Node("QuantizeLinear", {"w", "sw"}, {"wq"});
+    b.Node("DynamicQuantizeLinear", {"x"}, {"q", "sx", "zx"});
+    b.Node("Mul", {"sx", bias_scale}, {"sb"}).Node("Div", {"b", "sb"}, {"steps"});
+    b.Node("Floor", {"steps"}, {"whole"}).Node("Cast", {"whole"}, {"bq"}).Int("to", 6);
+    b.Node("ConvInteger", {"q", "wq", "zx"}, {"sums"}).Node("Reshape", {"bq", "shape"}, {"br"});
+    b.Node("Add", {"sums", "br"}, {"all"}).Node("Cast", {"all"}, {"numbers"}).Int("to", 1);
+    b.Node("Mul", {"sx", "sw"}, {"scale"}).Node("Mul", {"numbers", "scale"}, {"y"});
+    return b.Bytes();
+  };
+  EXPECT_THAT(ValuesOf(model("sw"), {{0.123f, 0.777f}}),
+              Pointwise(FloatNear(1e-5f), {10.0615f, 10.3885f, -19.8155f, -18.8345f}));
+  const auto last_op = [](const std::string& bytes) {
+    const ImportResult result = RunImport(bytes);
+    EXPECT_TRUE(result.graph.ok()) << result.Text();
+    return result.graph->def(result.graph->outputs()[0].value).op;
+  };
+  EXPECT_EQ(last_op(model("sw")), Op::kAdd);     // of the product of floats and b
+  EXPECT_EQ(last_op(model("other")), Op::kMul);  // of integers: not b of the sums' scale
+}
+
 TEST(ImportMicrosoft, AProductOfIntegersKeepsTheScaleThatItsOperandStates) {
   ModelBuilder b;
   b.Input("x", {1, 1, 1, 2}).Output("y");

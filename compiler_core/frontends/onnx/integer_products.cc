@@ -21,6 +21,17 @@ bool IsPerChannel(const Tensor& scale, int64_t channels, int result_axis) {
   return axis >= 0 && shape[static_cast<size_t>(axis)] == channels;
 }
 
+// True: `id` is the product of the two scales.
+bool IsProductOf(const Graph& graph, ValueId id, ValueId computed, const Tensor& constant) {
+  const Node& node = graph.def(id);
+  if (node.op != Op::kMul) return false;
+  for (const size_t i : {0, 1}) {
+    const Tensor* const factor = graph.ConstantOf(node.inputs[1 - i]);
+    if (node.inputs[i] == computed && factor != nullptr && *factor == constant) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 void IntegerProducts::SetQuantized(const ValueRef& integers, Source source) {
@@ -43,9 +54,44 @@ void IntegerProducts::SetCast(const ValueRef& value, const ValueRef& cast) {
   SetSums(cast, std::move(product));
 }
 
+void IntegerProducts::SetSum(const ValueRef& a, const ValueRef& b, const ValueRef& result) {
+  for (const auto& [sums, bias] : {std::pair(a, b), std::pair(b, a)}) {
+    const auto it = sums_.find(sums.get());
+    if (it == sums_.end() || it->second.value.bias != nullptr || result->type != sums->type) {
+      continue;
+    }
+    Product product = it->second.value;
+    product.bias = bias;
+    return SetSums(result, std::move(product));
+  }
+}
+
 void IntegerProducts::SetScales(const ValueRef& a, const ValueRef& b, const ValueRef& result) {
   if (IsKnown(a) == IsKnown(b)) return;
   scales_[result.get()] = {result, IsKnown(a) ? Scales{b, a} : Scales{a, b}};
+}
+
+ValueRef IntegerProducts::RealBias(Emitter& node, const Product& product, const Scales& scales) {
+  if (IsKnown(product.bias)) return nullptr;
+  const Graph& graph = node.state().builder.graph();
+  const ValueId computed = scales.computed->id;
+  ValueId id = product.bias->id;
+  for (const Op op : {Op::kReshape, Op::kCast, Op::kFloor}) {
+    const Node& step = graph.def(id);
+    if (step.op == op)
+      id = step.inputs[0];
+    else if (op != Op::kReshape)
+      return nullptr;
+  }
+  const Node& quotient = graph.def(id);
+  if (quotient.op != Op::kDiv) return nullptr;
+  const Tensor* const real = graph.ConstantOf(quotient.inputs[0]);
+  const TensorType& type = product.bias->type;
+  if (real == nullptr || real->element_count() != type.element_count() ||
+      !IsProductOf(graph, quotient.inputs[1], computed, *scales.constant->constant)) {
+    return nullptr;
+  }
+  return node.MakeConstant(real->WithShape(type.shape));
 }
 
 absl::StatusOr<ValueRef> IntegerProducts::RealWeight(Emitter& node, const Product& product,
@@ -79,6 +125,7 @@ std::optional<absl::StatusOr<ValueRef>> IntegerProducts::Finish(Emitter& node,
                                                                 const ValueRef& scale) const {
   const Tensor* factor = nullptr;
   double divisor = 1;
+  ValueRef bias;
   if (IsKnown(product.x.scale)) {
     if (!IsKnown(scale)) return std::nullopt;
     factor = &*scale->constant;
@@ -87,14 +134,20 @@ std::optional<absl::StatusOr<ValueRef>> IntegerProducts::Finish(Emitter& node,
     const auto it = scales_.find(scale.get());
     if (it == scales_.end() || it->second.value.computed != product.x.scale) return std::nullopt;
     factor = &*it->second.value.constant->constant;
+    if (product.bias != nullptr) bias = RealBias(node, product, it->second.value);
   }
+  if (product.bias != nullptr && bias == nullptr) return std::nullopt;
   const int64_t channels = product.weight->type.shape[static_cast<size_t>(product.channel_axis)];
   if (!IsFloat(factor->dtype()) || !IsPerChannel(*factor, channels, product.result_axis)) {
     return std::nullopt;
   }
   absl::StatusOr<ValueRef> weight = RealWeight(node, product, *factor, divisor);
   if (!weight.ok()) return weight;
-  if (!product.x.params.has_value()) return product.compute(product.x.value, *std::move(weight));
+  if (!product.x.params.has_value()) {
+    absl::StatusOr<ValueRef> result = product.compute(product.x.value, *std::move(weight));
+    if (!result.ok() || bias == nullptr) return result;
+    return node.Emit("Add", {*std::move(result), bias});
+  }
   absl::StatusOr<ValueRef> real =
       node.Emit("Dequantize", {product.x.value}, DequantizeAttrs(*product.x.params));
   if (!real.ok()) return real;

@@ -13,7 +13,9 @@ namespace npuc::onnx {
 
 // Sums of products of integers that the model turns back into floats. A quantizer writes
 //   Mul(Cast(MatMulInteger(q, w)), scale of q * scale of w)  with q, scale = quantized x
-// which is the product of x and of the floats behind w. The nodes of such a chain are known by
+// which is the product of x and of the floats behind w. A bias b may be added to the sums as
+//   Reshape(Cast(Floor(b / (scale of q * scale of w))))
+// which is b there. The nodes of such a chain are known by
 // their values while the model is imported; the last one becomes that product, and what computed
 // the integers is read by nothing.
 class IntegerProducts {
@@ -31,9 +33,10 @@ class IntegerProducts {
     Source x;
     frontend::ValueRef weight;  // constant integers
     frontend::ValueRef weight_zero;
-    int channel_axis = 0;  // of the weight
-    int result_axis = 0;   // of the sums, counted from the end: -1, -3
-    Compute compute;       // of x and the weight, both as floats
+    int channel_axis = 0;               // of the weight
+    int result_axis = 0;                // of the sums, counted from the end: -1, -3
+    Compute compute;                    // of x and the weight, both as floats
+    frontend::ValueRef bias = nullptr;  // the integers that are added; null: none
   };
 
   void SetQuantized(const frontend::ValueRef& integers, Source source);
@@ -42,6 +45,9 @@ class IntegerProducts {
   void SetSums(const frontend::ValueRef& sums, Product product);
   // `cast` holds the numbers of `value`.
   void SetCast(const frontend::ValueRef& value, const frontend::ValueRef& cast);
+  // `result` is a + b.
+  void SetSum(const frontend::ValueRef& a, const frontend::ValueRef& b,
+              const frontend::ValueRef& result);
   // `result` is a * b. Known products of a computed scale and a constant serve as the second
   // operand of Mul above.
   void SetScales(const frontend::ValueRef& a, const frontend::ValueRef& b,
@@ -64,6 +70,10 @@ class IntegerProducts {
   template <typename T>
   using Map = absl::flat_hash_map<const frontend::ImportValue*, Known<T>>;
 
+  // The floats behind the bias of a product, where its integers count steps of the product of the
+  // two scales; else null.
+  static frontend::ValueRef RealBias(frontend::Emitter& node, const Product& product,
+                                     const Scales& scales);
   absl::StatusOr<frontend::ValueRef> RealWeight(frontend::Emitter& node, const Product& product,
                                                 const Tensor& scale, double divisor) const;
   std::optional<absl::StatusOr<frontend::ValueRef>> Finish(frontend::Emitter& node,
