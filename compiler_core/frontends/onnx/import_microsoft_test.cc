@@ -143,6 +143,37 @@ TEST(ImportMicrosoft, AProductOfIntegersTakesABias) {
   EXPECT_EQ(last_op(model("other")), Op::kMul);  // of integers: not b of the sums' scale
 }
 
+TEST(ImportMicrosoft, AProductOfMatricesOfIntegersTakesABiasOfItsShape) {
+  ModelBuilder b;
+  b.Input("x", {1, 2}).Output("y").Floats("w", {2, 2}, {0.5f, 1, 1.5f, 2}).Floats("sw", {}, {0.5f});
+  b.Floats("b", {2}, {10, -20}).Node("QuantizeLinear", {"w", "sw"}, {"wq"});
+  b.Node("DynamicQuantizeLinear", {"x"}, {"q", "sx", "zx"}).Node("Mul", {"sw", "sx"}, {"scale"});
+  b.Node("Div", {"b", "scale"}, {"steps"}).Node("Floor", {"steps"}, {"whole"});
+  b.Node("Cast", {"whole"}, {"bq"}).Int("to", 6);
+  b.Node("MatMulInteger", {"q", "wq", "zx"}, {"sums"}).Node("Add", {"bq", "sums"}, {"all"});
+  b.Node("Cast", {"all"}, {"numbers"}).Int("to", 1).Node("Mul", {"numbers", "scale"}, {"y"});
+  EXPECT_THAT(ValuesOf(b.Bytes(), {{0.123f, 0.777f}}),
+              Pointwise(FloatNear(1e-5f), {10 + 1.227f, -20 + 1.677f}));
+}
+
+// The scale of the sums is 0.5 of x times 0.25 of the weight.
+TEST(ImportMicrosoft, AProductOfIntegersOfKnownScalesTakesAConstantBias) {
+  ModelBuilder b;
+  b.Input("x", {1, 1, 1, 2}).Output("y").Floats("w", {2, 1, 1, 1}, {3, -4});
+  b.Floats("one", {}, {1}).Floats("sx", {}, {0.5f}).Floats("scale", {}, {0.125f});
+  b.Floats("b", {1, 2, 1, 1}, {80, -8}).Node("Cast", {"b"}, {"bq"}).Int("to", 6);
+  b.Node("QuantizeLinear", {"w", "one"}, {"wq"});
+  b.Node("QuantizeLinear", {"x", "sx"}, {"q"}).Node("ConvInteger", {"q", "wq"}, {"sums"});
+  b.Node("Add", {"sums", "bq"}, {"all"}).Node("Cast", {"all"}, {"numbers"}).Int("to", 1);
+  b.Node("Mul", {"scale", "numbers"}, {"y"});
+  // 1.1 is stored as 1, which is 2 steps, and -4 as 0.
+  EXPECT_THAT(ValuesOf(b.Bytes(), {{1.1f, 4}}),
+              Pointwise(FloatNear(1e-6f), {10.75f, 13.0f, -1.0f, -1.0f}));
+  const ImportResult result = RunImport(b.Bytes());
+  ASSERT_TRUE(result.graph.ok()) << result.Text();
+  EXPECT_EQ(result.graph->def(result.graph->outputs()[0].value).op, Op::kAdd);
+}
+
 TEST(ImportMicrosoft, AProductOfIntegersKeepsTheScaleThatItsOperandStates) {
   ModelBuilder b;
   b.Input("x", {1, 1, 1, 2}).Output("y");

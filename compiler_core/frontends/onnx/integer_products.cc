@@ -120,6 +120,19 @@ absl::StatusOr<ValueRef> IntegerProducts::RealWeight(Emitter& node, const Produc
   return node.MakeStored({integers, std::move(params)}, product.weight->source);
 }
 
+absl::StatusOr<ValueRef> IntegerProducts::Real(Emitter& node, const Product& product,
+                                               const Tensor& factor, double divisor,
+                                               const ValueRef& bias) const {
+  ASSIGN_OR_RETURN(ValueRef weight, RealWeight(node, product, factor, divisor));
+  ValueRef x = product.x.value;
+  if (product.x.params.has_value()) {
+    ASSIGN_OR_RETURN(x, node.Emit("Dequantize", {x}, DequantizeAttrs(*product.x.params)));
+  }
+  ASSIGN_OR_RETURN(ValueRef result, product.compute(std::move(x), std::move(weight)));
+  if (bias == nullptr) return result;
+  return node.Emit("Add", {result, bias});
+}
+
 std::optional<absl::StatusOr<ValueRef>> IntegerProducts::Finish(Emitter& node,
                                                                 const Product& product,
                                                                 const ValueRef& scale) const {
@@ -130,6 +143,12 @@ std::optional<absl::StatusOr<ValueRef>> IntegerProducts::Finish(Emitter& node,
     if (!IsKnown(scale)) return std::nullopt;
     factor = &*scale->constant;
     divisor = product.x.scale->constant->at(0);
+    if (product.bias != nullptr && IsKnown(product.bias)) {
+      absl::StatusOr<ValueRef> steps = node.Converted(product.bias, factor->dtype());
+      if (steps.ok()) steps = node.Emit("Mul", {*steps, scale});
+      if (!steps.ok()) return steps;
+      bias = *steps;
+    }
   } else {
     const auto it = scales_.find(scale.get());
     if (it == scales_.end() || it->second.value.computed != product.x.scale) return std::nullopt;
@@ -141,17 +160,7 @@ std::optional<absl::StatusOr<ValueRef>> IntegerProducts::Finish(Emitter& node,
   if (!IsFloat(factor->dtype()) || !IsPerChannel(*factor, channels, product.result_axis)) {
     return std::nullopt;
   }
-  absl::StatusOr<ValueRef> weight = RealWeight(node, product, *factor, divisor);
-  if (!weight.ok()) return weight;
-  if (!product.x.params.has_value()) {
-    absl::StatusOr<ValueRef> result = product.compute(product.x.value, *std::move(weight));
-    if (!result.ok() || bias == nullptr) return result;
-    return node.Emit("Add", {*std::move(result), bias});
-  }
-  absl::StatusOr<ValueRef> real =
-      node.Emit("Dequantize", {product.x.value}, DequantizeAttrs(*product.x.params));
-  if (!real.ok()) return real;
-  return product.compute(*std::move(real), *std::move(weight));
+  return Real(node, product, *factor, divisor, bias);
 }
 
 std::optional<absl::StatusOr<ValueRef>> IntegerProducts::Ended(Emitter& node, const ValueRef& a,

@@ -15,9 +15,9 @@ namespace npuc::onnx {
 //   Mul(Cast(MatMulInteger(q, w)), scale of q * scale of w)  with q, scale = quantized x
 // which is the product of x and of the floats behind w. A bias b may be added to the sums as
 //   Reshape(Cast(Floor(b / (scale of q * scale of w))))
-// which is b there. The nodes of such a chain are known by
-// their values while the model is imported; the last one becomes that product, and what computed
-// the integers is read by nothing.
+// which is b there, or as constant integers where the scales are known. The nodes of such a chain
+// are known by their values while the model is imported; the last one becomes that product, and
+// what computed the integers is read by nothing.
 class IntegerProducts {
  public:
   // Integers, and the floats for which they stand.
@@ -76,6 +76,10 @@ class IntegerProducts {
                                      const Scales& scales);
   absl::StatusOr<frontend::ValueRef> RealWeight(frontend::Emitter& node, const Product& product,
                                                 const Tensor& scale, double divisor) const;
+  // The product of the floats behind both operands, plus `bias` where that is not null.
+  absl::StatusOr<frontend::ValueRef> Real(frontend::Emitter& node, const Product& product,
+                                          const Tensor& factor, double divisor,
+                                          const frontend::ValueRef& bias) const;
   std::optional<absl::StatusOr<frontend::ValueRef>> Finish(frontend::Emitter& node,
                                                            const Product& product,
                                                            const frontend::ValueRef& scale) const;
