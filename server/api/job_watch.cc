@@ -138,7 +138,7 @@ void JobWatch::AddWhatIsDue(absl::Time now, absl::Time last_sent, std::deque<v1:
   event.set_attempt(attempts_);
 }
 
-// The place of the job, if it is another than was told.
+// The place of the job, if it is another than that of the last event.
 std::optional<jobs::JobWait> JobWatch::LookAtPlace(absl::Time now) {
   const std::optional<jobs::JobWait> wait = deps_->jobs->Wait(job_id_);
   const auto place =
