@@ -100,6 +100,40 @@ TEST(TfLiteImport, SmallModelComputesInStepsOfItsScales) {
   EXPECT_THAT((*outputs)[0].ToFloats(), testing::ElementsAre(0, 1, -64, 64));
 }
 
+// The small model with the bytes of c at an offset behind the FlatBuffer.
+std::string ModelWithOuterData(uint64_t offset_after_end, uint64_t size) {
+  fb::ModelT model = SmallModel();
+  model.buffers[1]->data.clear();
+  model.buffers[1]->offset = model.buffers[1]->size = 2;  // so that the FlatBuffer has its size
+  model.buffers[1]->offset = BytesOf(model).size() + offset_after_end;
+  model.buffers[1]->size = size;
+  return BytesOf(model) + std::string("\0\1\2\3\4", 5);
+}
+
+TEST(TfLiteImport, DataMayLieBehindTheFlatBuffer) {
+  Diagnostics diagnostics;
+  const absl::StatusOr<Graph> graph =
+      ImportTfLite(ModelWithOuterData(1, 4), Options(), diagnostics);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const auto outputs = RunReference(*graph, {Tensor::FromFloats({2, 2}, {0, 1.2f, -70, 70})});
+  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  EXPECT_THAT((*outputs)[0].ToFloats(), testing::ElementsAre(0, 1, -64, 64));
+}
+
+TEST(TfLiteImport, DataOutsideOfTheFileIsRefused) {
+  const auto refusal = [](uint64_t offset_after_end, uint64_t size) {
+    Diagnostics diagnostics;
+    EXPECT_FALSE(
+        ImportTfLite(ModelWithOuterData(offset_after_end, size), Options(), diagnostics).ok());
+    return diagnostics.list().size() == 1 ? diagnostics.list()[0].ToString() : "";
+  };
+  EXPECT_THAT(refusal(2, 4), HasSubstr("tensor 1 'c': its data has 4 bytes at offset "));
+  EXPECT_THAT(refusal(6, 4), HasSubstr("; the file has "));
+  EXPECT_THAT(refusal(1, ~uint64_t{0}), HasSubstr("its data has 18446744073709551615 bytes"));
+  EXPECT_THAT(refusal(uint64_t{0} - 1024, 4), HasSubstr("at offset 18446744073709"));
+  EXPECT_THAT(refusal(1, 3), HasSubstr("its data has 3 bytes; i8[2,2] takes 4"));
+}
+
 TEST(TfLiteImport, WrongIndicesAreNamed) {
   EXPECT_EQ(Refusal([](fb::ModelT&) {}), "");
   EXPECT_THAT(Refusal([](fb::ModelT& m) { m.subgraphs[0]->operators[0]->inputs[1] = 3; }),

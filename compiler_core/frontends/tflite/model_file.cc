@@ -85,6 +85,8 @@ class ModelFile::Reader {
   }
   TensorView ReadTensor(const fb::Model& root, const fb::TensorInfo& raw, size_t number);
   absl::Status ReadShape(const fb::TensorInfo& raw, TensorView& tensor);
+  // A buffer's bytes, inside of the FlatBuffer or elsewhere in the file; empty: it has none.
+  absl::StatusOr<absl::Span<const uint8_t>> DataOf(const fb::Buffer& buffer) const;
   absl::Status ReadData(const fb::Model& root, const fb::TensorInfo& raw, TensorView& tensor);
   absl::Status ReadQuantization(const fb::TensorInfo& raw, TensorView& tensor);
   OperatorView ReadOperator(const fb::Model& root, const fb::Operator& raw, size_t number,
@@ -123,6 +125,21 @@ absl::Status ModelFile::Reader::ReadShape(const fb::TensorInfo& raw, TensorView&
   return CheckShape(tensor.type.shape);
 }
 
+absl::StatusOr<absl::Span<const uint8_t>> ModelFile::Reader::DataOf(
+    const fb::Buffer& buffer) const {
+  if (buffer.data() != nullptr && buffer.data()->size() > 0) {
+    return absl::MakeConstSpan(buffer.data()->data(), buffer.data()->size());
+  }
+  if (buffer.offset() <= 1 || buffer.size() == 0) return absl::Span<const uint8_t>();
+  const std::vector<uint8_t>& bytes = model_->bytes_;
+  if (buffer.offset() > bytes.size() || buffer.size() > bytes.size() - buffer.offset()) {
+    return absl::InvalidArgumentError(absl::StrCat("its data has ", buffer.size(),
+                                                   " bytes at offset ", buffer.offset(),
+                                                   "; the file has ", bytes.size(), " bytes"));
+  }
+  return absl::MakeConstSpan(bytes).subspan(buffer.offset(), buffer.size());
+}
+
 absl::Status ModelFile::Reader::ReadData(const fb::Model& root, const fb::TensorInfo& raw,
                                          TensorView& tensor) {
   const auto* buffers = root.buffers();
@@ -132,13 +149,9 @@ absl::Status ModelFile::Reader::ReadData(const fb::Model& root, const fb::Tensor
     return absl::InvalidArgumentError(
         absl::StrCat("it names buffer ", raw.buffer(), " of ", count));
   }
-  const fb::Buffer& buffer = *buffers->Get(raw.buffer());
-  if (buffer.offset() > 1 || buffer.size() > 1) {
-    return absl::UnimplementedError("its data lies behind the model's FlatBuffer");
-  }
-  if (buffer.data() == nullptr || buffer.data()->size() == 0) return absl::OkStatus();
-  const absl::Span<const uint8_t> data(buffer.data()->data(), buffer.data()->size());
-  // Of types that the IR lacks nothing is read.
+  ASSIGN_OR_RETURN(const absl::Span<const uint8_t> data, DataOf(*buffers->Get(raw.buffer())));
+  if (data.empty()) return absl::OkStatus();
+  // A type that the IR lacks is not read.
   if (tensor.type.dtype == DType::kInvalid) return absl::OkStatus();
   if (raw.sparsity() != nullptr) {
     ASSIGN_OR_RETURN(std::vector<uint8_t> dense,
