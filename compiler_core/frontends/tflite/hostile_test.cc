@@ -148,6 +148,25 @@ TEST(TfLiteImport, WrongIndicesAreNamed) {
               HasSubstr("the graph's outputs name tensor 7"));
 }
 
+TEST(TfLiteImport, BlockwiseQuantizationIsNamed) {
+  EXPECT_THAT(Refusal([](fb::ModelT& m) {
+                fb::TensorInfoT& c = *m.subgraphs[0]->tensors[1];
+                c.type = fb::ElementType_INT4;
+                c.quantization->scale.clear();
+                fb::BlockwiseQuantizationT blocks;
+                blocks.block_size = 32;
+                c.quantization->details.Set(blocks);
+              }),
+              AllOf(HasSubstr("'c': it is quantized blockwise, with a scale for each 32 values"),
+                    HasSubstr("with one scale for a tensor or a channel")));
+}
+
+TEST(TfLiteImport, ConstantsOfTypesThatNpucLacksAreNamed) {
+  EXPECT_THAT(
+      Refusal([](fb::ModelT& m) { m.subgraphs[0]->tensors[1]->type = fb::ElementType_INT4; }),
+      HasSubstr("'c' has type INT4, which npuc does not compute"));
+}
+
 // An operator that has a fused activation, its options and the shapes of its operands: the first is
 // the model's input, the others are constants.
 struct Activating {

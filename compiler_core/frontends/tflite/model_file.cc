@@ -175,7 +175,12 @@ absl::Status ModelFile::Reader::ReadData(const fb::Model& root, const fb::Tensor
 
 absl::Status ModelFile::Reader::ReadQuantization(const fb::TensorInfo& raw, TensorView& tensor) {
   const fb::Quantization* q = raw.quantization();
-  if (q == nullptr || q->scale() == nullptr || q->scale()->size() == 0) return absl::OkStatus();
+  if (q == nullptr) return absl::OkStatus();
+  if (const auto* const blocks = q->details_as_BlockwiseQuantization(); blocks != nullptr) {
+    return absl::UnimplementedError(absl::StrCat(
+        "it is quantized blockwise, with a scale for each ", blocks->block_size(), " values"));
+  }
+  if (q->scale() == nullptr || q->scale()->size() == 0) return absl::OkStatus();
   if (!IsInteger(tensor.type.dtype)) return absl::OkStatus();  // parameters of a float say nothing
   if (q->details_type() != 0) return absl::UnimplementedError("it has a custom quantization");
   QuantParams params;
@@ -230,7 +235,10 @@ TensorView ModelFile::Reader::ReadTensor(const fb::Model& root, const fb::Tensor
   if (status.ok()) status = ReadQuantization(raw, tensor);
   if (!status.ok()) {
     Add(DiagnosticKind::kBadTensor, tensor.name,
-        absl::StrCat("tensor ", number, " '", Printable(tensor.name), "': ", status.message()));
+        absl::StrCat("tensor ", number, " '", Printable(tensor.name), "': ", status.message()),
+        absl::IsUnimplemented(status)
+            ? "quantize the model again with one scale for a tensor or a channel"
+            : kFix);
   }
   return tensor;
 }

@@ -113,17 +113,17 @@ ValueRef SubgraphImport::ValueOf(int index, const OperatorView& consumer) {
   if (it != values_.end()) return it->second;
   const TensorView& tensor = graph_.tensor(index);
   ValueRef value;
-  if (tensor.data.empty() && tensor.type.element_count() > 0) {
+  if (tensor.type.dtype == DType::kInvalid) {
+    AddError(DiagnosticKind::kBadTensor, consumer,
+             absl::StrCat("operand '", Printable(tensor.name), "' has type ",
+                          ElementTypeName(tensor.element_type), ", which npuc does not compute"),
+             "convert the model without it");
+  } else if (tensor.data.empty() && tensor.type.element_count() > 0) {
     AddError(DiagnosticKind::kMissingProducer, consumer,
              absl::StrCat("operand '", Printable(tensor.name),
                           "' is no input, no constant and no result of an earlier operator"),
              tensor.is_variable ? "export the model with its state as inputs and outputs"
                                 : "convert the model again");
-  } else if (tensor.type.dtype == DType::kInvalid) {
-    AddError(DiagnosticKind::kBadTensor, consumer,
-             absl::StrCat("constant '", Printable(tensor.name), "' has type ",
-                          ElementTypeName(tensor.element_type), ", which npuc does not compute"),
-             "convert the model without it");
   } else {
     value = ConstantValue(index);
   }
