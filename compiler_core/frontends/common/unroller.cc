@@ -12,16 +12,17 @@ constexpr absl::string_view kFewerTurns =
 
 bool Unroller::TakeNesting(const NodeSource& source, int nesting) {
   if (nesting <= kMaxNesting) return true;
-  state_.AddError(DiagnosticKind::kModelLimitExceeded, source,
-                  absl::StrCat("loops and branches are nested more than ", kMaxNesting, " deep"),
-                  absl::StrCat(again_, " with fewer loops inside of one another"));
+  state_.AddError(
+      DiagnosticKind::kModelLimitExceeded, source,
+      absl::StrCat("loops, branches and composites are nested more than ", kMaxNesting, " deep"),
+      absl::StrCat(again_, " with fewer loops inside of one another"));
   return false;
 }
 
 bool Unroller::TakeOperators(const NodeSource& source, int count) {
   if (operators_left_ < count) {
     state_.AddError(DiagnosticKind::kModelLimitExceeded, source,
-                    absl::StrCat("the loops of the model unroll to more than ",
+                    absl::StrCat("the loops and composites of the model unroll to more than ",
                                  kMaxUnrolledOperators, " operators"),
                     std::string(kFewerTurns));
     return false;
@@ -67,7 +68,7 @@ bool Unroller::Repeat(const NodeSource& source, absl::FunctionRef<int(int turn)>
 
 std::string Unroller::InsideOf(absl::string_view outer) {
   if (outer.empty()) return "";
-  return absl::StrCat(" inside of the loop or branch that gives '", Printable(outer), "'");
+  return absl::StrCat(" inside of the operator that gives '", Printable(outer), "'");
 }
 
 }  // namespace npuc::frontend

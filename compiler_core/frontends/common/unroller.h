@@ -37,8 +37,7 @@ class Unroller {
   bool Repeat(const NodeSource& source, absl::FunctionRef<int(int turn)> goes_on,
               absl::FunctionRef<bool(int turn)> run);
 
-  // The text " inside of the loop or branch that gives 'X'"; for the main graph X and the text are
-  // empty.
+  // The text " inside of the operator that gives 'X'"; for the main graph X and the text are empty.
   static std::string InsideOf(absl::string_view outer);
 
  private:

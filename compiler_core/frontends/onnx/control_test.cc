@@ -102,7 +102,7 @@ TEST(OnnxControlTest, AnUnsupportedOperatorInsideIsReportedOnce) {
   b.Node("Loop", {"count", "", "zero"}, {"y"}).Body("body", body);
   const ImportResult result = RunImport(b.Bytes());
   EXPECT_EQ(result.CountOf(DiagnosticKind::kUnsupportedOperator), 1);
-  EXPECT_THAT(result.Text(), HasSubstr("inside of the loop or branch that gives 'y'"));
+  EXPECT_THAT(result.Text(), HasSubstr("inside of the operator that gives 'y'"));
 }
 
 TEST(OnnxControlTest, OnlyTheChosenBranchIsImported) {

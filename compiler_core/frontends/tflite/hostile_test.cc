@@ -489,13 +489,92 @@ TEST(TfLiteLoops, WhatCannotBeUnrolledIsRefused) {
               }),
               HasSubstr("depends on a model input"));
   EXPECT_THAT(LoopRefusal([](fb::ModelT& m) { m.operator_codes[4]->custom_code = "Unknown"; }),
-              HasSubstr("not supported inside of the loop or branch that gives 'last_i'"));
+              HasSubstr("not supported inside of the operator that gives 'last_i'"));
   EXPECT_THAT(LoopRefusal([](fb::ModelT& m) { m.subgraphs[0]->outputs = {6}; }),
               HasSubstr("is a list of tensors"));
   EXPECT_THAT(LoopRefusal([](fb::ModelT& m) {
                 m.subgraphs[0]->tensors[3]->buffer = 2;  // a list of one element
               }),
               HasSubstr("element 1 of a list of 1"));
+}
+
+// The small model's operator as a composite of it: subgraph 1 is what subgraph 0 was.
+fb::ModelT CompositeModel() {
+  fb::ModelT model = SmallModel();
+  model.subgraphs.push_back(std::make_unique<fb::SubGraphT>(*model.subgraphs[0]));
+  model.operator_codes.push_back(std::make_unique<fb::OperatorCodeT>());
+  model.operator_codes[1]->builtin_code = 206;
+  model.subgraphs[1]->inputs = {0, 1};
+  fb::OperatorT& op = *model.subgraphs[0]->operators[0];
+  op.opcode_index = 1;
+  op.options.Reset();
+  fb::StableHloCompositeOptionsT options;
+  options.name = "my.sum";
+  options.decomposition_subgraph_index = 1;
+  op.options_2.Set(std::move(options));
+  return model;
+}
+
+std::string CompositeRefusal(const std::function<void(fb::ModelT&)>& change) {
+  fb::ModelT model = CompositeModel();
+  change(model);
+  return RefusalOf(model);
+}
+
+TEST(TfLiteComposites, AreComputedByTheirDecomposition) {
+  Diagnostics diagnostics;
+  const absl::StatusOr<Graph> graph =
+      ImportTfLite(BytesOf(CompositeModel()), Options(), diagnostics);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const auto outputs = RunReference(*graph, {Tensor::FromFloats({2, 2}, {0, 1.2f, -70, 70})});
+  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  EXPECT_THAT((*outputs)[0].ToFloats(), testing::ElementsAre(0, 1, -64, 64));
+}
+
+TEST(TfLiteComposites, WithoutASoundDecompositionAreRefused) {
+  const auto options = [](fb::ModelT& m, size_t graph) -> fb::StableHloCompositeOptionsT& {
+    return *m.subgraphs[graph]->operators[0]->options_2.AsStableHloCompositeOptions();
+  };
+  for (const int missing : {0, -1}) {
+    EXPECT_THAT(
+        CompositeRefusal([&](auto& m) { options(m, 0).decomposition_subgraph_index = missing; }),
+        HasSubstr("composite 'my.sum' names no subgraph that computes it"));
+  }
+  EXPECT_THAT(CompositeRefusal([&](auto& m) { options(m, 0).decomposition_subgraph_index = 2; }),
+              HasSubstr("it runs subgraph 2 of 2"));
+  EXPECT_THAT(CompositeRefusal([](auto& m) { m.subgraphs[1]->inputs = {0}; }),
+              HasSubstr("subgraph 1 takes 1 tensors and gives 1; the operator passes 2"));
+  // A decomposition that runs itself.
+  EXPECT_THAT(CompositeRefusal(
+                  [](auto& m) { *m.subgraphs[1]->operators[0] = *m.subgraphs[0]->operators[0]; }),
+              HasSubstr("nested more than 8 deep"));
+  EXPECT_THAT(CompositeRefusal([](auto& m) { m.operator_codes[0]->builtin_code = 149; }),
+              HasSubstr("not supported inside of the operator that gives 'y'"));
+}
+
+// Six graphs, each of which runs the next one 16 times, one after another.
+TEST(TfLiteComposites, ThatGrowExponentiallyAreRefused) {
+  EXPECT_THAT(CompositeRefusal([](fb::ModelT& m) {
+                const fb::OperatorT call = *m.subgraphs[0]->operators[0];
+                for (int depth = 1; depth <= 6; ++depth) {
+                  m.subgraphs.insert(m.subgraphs.end() - 1,
+                                     std::make_unique<fb::SubGraphT>(*m.subgraphs.back()));
+                  fb::SubGraphT& graph = *m.subgraphs[static_cast<size_t>(depth)];
+                  graph.operators.clear();
+                  for (int run = 0; run < 16; ++run) {
+                    graph.operators.push_back(std::make_unique<fb::OperatorT>(call));
+                    fb::OperatorT& op = *graph.operators.back();
+                    op.options_2.AsStableHloCompositeOptions()->decomposition_subgraph_index =
+                        depth + 1;
+                    if (run == 0) continue;
+                    op.inputs[0] = static_cast<int>(graph.tensors.size()) - 1;
+                    graph.tensors.push_back(std::make_unique<fb::TensorInfoT>(*graph.tensors[2]));
+                    op.outputs[0] = static_cast<int>(graph.tensors.size()) - 1;
+                  }
+                  graph.outputs = {static_cast<int>(graph.tensors.size()) - 1};
+                }
+              }),
+              HasSubstr("unroll to more than"));
 }
 
 // [[0,1,0,2], [0,0,0,0]]: rows dense, columns by their indices.

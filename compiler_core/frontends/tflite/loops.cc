@@ -1,6 +1,7 @@
-// Loops and branches: WHILE runs its body's graph as many turns as its condition says, which must
-// be known while compiling; IF runs the branch that its condition chooses, or both where the
-// condition is computed at run time, which then chooses between their results.
+// Operators that run further graphs: WHILE runs its body's graph as many turns as its condition
+// says, which must be known while compiling; IF runs the branch that its condition chooses, or both
+// where the condition is computed at run time, which then chooses between their results; a
+// composite runs the graph that it is made of.
 #include <algorithm>
 #include <utility>
 
@@ -13,14 +14,15 @@ namespace npuc::tflite {
 
 bool SubgraphImport::CheckCalled(const OperatorView& op) {
   const bool is_loop = op.op == "WHILE";
-  if (op.subgraphs.size() != 2) {
+  const bool is_branch = op.op == "IF";
+  if (op.subgraphs.size() != (is_loop || is_branch ? 2 : 1)) {
     AddError(DiagnosticKind::kBadAttribute, op, "its options are missing or of another operator",
              "convert the model again");
     return false;
   }
   if (!shared_.unroller.TakeNesting(SourceOf(op), nesting_ + 1)) return false;
-  const size_t passed = op.inputs.size() - (is_loop || op.inputs.empty() ? 0 : 1);
-  for (size_t i = 0; i < 2; ++i) {
+  const size_t passed = op.inputs.size() - (is_branch && !op.inputs.empty() ? 1 : 0);
+  for (size_t i = 0; i < op.subgraphs.size(); ++i) {
     const SubgraphView& graph = shared_.file.subgraph(op.subgraphs[i]);
     const size_t results = is_loop && i == 0 ? 1 : op.outputs.size();
     if (graph.inputs.size() == passed && graph.outputs.size() == results &&
@@ -122,6 +124,13 @@ void SubgraphImport::ImportIf(const OperatorView& op, const std::vector<ValueRef
   }
 }
 
+void SubgraphImport::ImportComposite(const OperatorView& op, const std::vector<ValueRef>& values) {
+  const std::vector<ValueRef> results = RunCalled(op, op.subgraphs[0], values);
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (!given_.contains(op.outputs[i])) values_[op.outputs[i]] = results[i];
+  }
+}
+
 void SubgraphImport::ImportControl(const OperatorView& op) {
   std::vector<ValueRef> values;
   for (const int operand : op.inputs) {
@@ -142,8 +151,10 @@ void SubgraphImport::ImportControl(const OperatorView& op) {
   if (is_complete && CheckCalled(op)) {
     if (op.op == "WHILE") {
       ImportWhile(op, std::move(values));
-    } else {
+    } else if (op.op == "IF") {
       ImportIf(op, values);
+    } else {
+      ImportComposite(op, values);
     }
   }
   for (const int result : op.outputs) values_.emplace(result, nullptr);

@@ -298,6 +298,13 @@ OperatorView ModelFile::Reader::ReadOperator(const fb::Model& root, const fb::Op
   if (choice != nullptr) {
     op.subgraphs = {choice->then_subgraph_index(), choice->else_subgraph_index()};
   }
+  const fb::StableHloCompositeOptions* composite = raw.options_2_as_StableHloCompositeOptions();
+  if (composite != nullptr) {
+    op.composite = TextOf(composite->name());
+    // The main graph, 0, is the format's default and nothing's decomposition.
+    const int graph = composite->decomposition_subgraph_index();
+    if (graph > 0) op.subgraphs = {graph};
+  }
   return op;
 }
 

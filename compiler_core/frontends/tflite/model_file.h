@@ -64,8 +64,10 @@ struct OperatorView {
   std::vector<int> inputs;  // -1: left out
   std::vector<int> outputs;
   const fe::tflite::Operator* raw = nullptr;
-  std::string variable;  // VAR_HANDLE: the variable's shared name
-  // The graphs that it runs: condition and body of a WHILE, the two branches of an IF.
+  std::string variable;   // VAR_HANDLE: the variable's shared name
+  std::string composite;  // STABLEHLO_COMPOSITE: what it computes, "odml.rms_norm"
+  // The graphs that it runs: condition and body of a WHILE, the two branches of an IF, what a
+  // STABLEHLO_COMPOSITE is made of.
   std::vector<int> subgraphs;
 };
 

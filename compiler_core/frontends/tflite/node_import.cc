@@ -64,8 +64,8 @@ absl::StatusOr<ValueRef> NodeImporter::TransposedWeight(const ValueRef& weight) 
 
 absl::StatusOr<Variables*> NodeImporter::States() {
   if (place_.variables != nullptr) return place_.variables;
-  return FailMode("an operator with a state inside of a loop or branch",
-                  "keep the operator outside of the loop");
+  return FailMode("an operator with a state inside of a loop, branch or composite",
+                  "keep the operator outside of it");
 }
 
 absl::StatusOr<ValueRef> NodeImporter::Activated(ValueRef value, int activation) {

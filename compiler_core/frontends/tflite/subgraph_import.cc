@@ -22,8 +22,11 @@ namespace {
 
 constexpr absl::string_view kWhile = "WHILE";
 constexpr absl::string_view kIf = "IF";
+constexpr absl::string_view kComposite = "STABLEHLO_COMPOSITE";
 
-bool IsControl(const OperatorView& op) { return op.op == kWhile || op.op == kIf; }
+bool IsControl(const OperatorView& op) {
+  return op.op == kWhile || op.op == kIf || (op.op == kComposite && !op.subgraphs.empty());
+}
 
 // Custom operators that hold a part of a model as another compiler left it, by the begin of their
 // names. Nothing of the network can be read back from them.
@@ -147,7 +150,7 @@ std::vector<std::string> SubgraphImport::Ops() {
   std::vector<std::string> ops = AllRules().Ops();
   const std::vector<std::string> custom = CustomRules().Ops();
   ops.insert(ops.end(), custom.begin(), custom.end());
-  ops.insert(ops.end(), {std::string(kWhile), std::string(kIf)});
+  ops.insert(ops.end(), {std::string(kWhile), std::string(kIf), std::string(kComposite)});
   std::sort(ops.begin(), ops.end());
   return ops;
 }
@@ -158,6 +161,13 @@ void SubgraphImport::ReportNoRule(const OperatorView& op) {
                     absl::StrCat("the operator is machine code that ", foreign->compiler,
                                  " made for another chip"),
                     "give the model as it was before that compiler");
+  }
+  if (op.op == kComposite) {
+    return AddError(DiagnosticKind::kUnsupportedOperator, op,
+                    absl::StrCat("composite '", Printable(op.composite),
+                                 "' names no subgraph that computes it"),
+                    "convert the model again with the composite's decomposition, or without the "
+                    "composite");
   }
   AddError(DiagnosticKind::kUnsupportedOperator, op,
            absl::StrCat("the operator is not supported", frontend::Unroller::InsideOf(outer_),

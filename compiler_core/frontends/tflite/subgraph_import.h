@@ -91,10 +91,11 @@ class SubgraphImport {
   ValueRef ValueOf(int tensor, const OperatorView& consumer);
   ValueRef ConstantValue(int tensor);
 
-  // Loops and branches, in loops.cc. They set the operator's results.
+  // Loops, branches and composites, in loops.cc. They set the operator's results.
   void ImportControl(const OperatorView& op);
   void ImportWhile(const OperatorView& op, std::vector<ValueRef> values);
   void ImportIf(const OperatorView& op, const std::vector<ValueRef>& values);
+  void ImportComposite(const OperatorView& op, const std::vector<ValueRef>& values);
   // Whether the graphs that the operator runs take and give what it does; else reports it.
   bool CheckCalled(const OperatorView& op);
   // The results of one run of a graph; empty where one of them failed (then it was reported).
