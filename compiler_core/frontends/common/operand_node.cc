@@ -32,6 +32,16 @@ absl::StatusOr<Tensor> OperandNode::Constant(int i, absl::string_view what) {
       state().constant_fix);
 }
 
+absl::StatusOr<Tensor> OperandNode::KnownOperand(int i) {
+  if (input(i)->stored.has_value() || IsConstant(i)) return Constant(i, "operand");
+  return Fail(DiagnosticKind::kOperandNotConstant,
+              absl::StrCat("the operand (operand ", i, ", from '", Printable(input(i)->source.name),
+                           "') depends on a model input; npuc computes ", source().op,
+                           " of constants alone"),
+              "compute it outside of the model: begin the model behind this operator with "
+              "INPUT_OPS, or end the model before it with OUTPUT_OPS");
+}
+
 absl::StatusOr<std::vector<int64_t>> OperandNode::ConstantInts(int i, absl::string_view what) {
   ASSIGN_OR_RETURN(const Tensor tensor, Constant(i, what));
   if (!IsInteger(tensor.dtype()) || tensor.shape().size() > 1 ||

@@ -34,6 +34,8 @@ class OperandNode : public Emitter {
   // Operand i as a constant (stored integers as the floats that they stand for), or a report that
   // it must be one. `what` says what it is, e.g. "shape".
   absl::StatusOr<Tensor> Constant(int i, absl::string_view what);
+  // The same for an operator that no core computes, so that its operands must be known.
+  absl::StatusOr<Tensor> KnownOperand(int i);
   absl::StatusOr<std::vector<int64_t>> ConstantInts(int i, absl::string_view what);
   absl::StatusOr<int64_t> ConstantInt(int i, absl::string_view what);
   absl::StatusOr<std::vector<double>> ConstantFloats(int i, absl::string_view what);

@@ -114,7 +114,7 @@ absl::Status EvaluatedUnary(NodeImporter& node, absl::string_view op) {
     ASSIGN_OR_RETURN(ValueRef value, frontend::ComputedUnary(node, op, node.input(0)));
     if (value != nullptr) return node.SetOutput(std::move(value));
   }
-  ASSIGN_OR_RETURN(const Tensor x, node.Constant(0, "operand"));
+  ASSIGN_OR_RETURN(const Tensor x, node.KnownOperand(0));
   return node.SetConstant(EvaluateUnary(op, x));
 }
 
@@ -124,8 +124,8 @@ absl::Status EvaluatedBinary(NodeImporter& node, absl::string_view op) {
     ASSIGN_OR_RETURN(ValueRef value, frontend::ComputedBinary(node, op, node.input(0), second));
     if (value != nullptr) return node.SetOutput(std::move(value));
   }
-  ASSIGN_OR_RETURN(const Tensor a, node.Constant(0, "operand"));
-  if (!second->constant.has_value()) return node.Constant(1, "operand").status();
+  ASSIGN_OR_RETURN(const Tensor a, node.KnownOperand(0));
+  if (!second->constant.has_value()) return node.KnownOperand(1).status();
   return node.SetConstant(EvaluateBinary(op, a, *second->constant));
 }
 
@@ -144,7 +144,7 @@ absl::Status ImportIsInf(NodeImporter& node) {
   ASSIGN_OR_RETURN(const bool positive, node.BoolOr("detect_positive", true));
   ASSIGN_OR_RETURN(const bool negative, node.BoolOr("detect_negative", true));
   if (positive && negative) return EvaluatedUnary(node, "IsInf");
-  ASSIGN_OR_RETURN(const Tensor x, node.Constant(0, "operand"));
+  ASSIGN_OR_RETURN(const Tensor x, node.KnownOperand(0));
   ASSIGN_OR_RETURN(const Tensor infinite, EvaluateUnary("IsInf", x));
   const Tensor zero = CastTensor(Tensor::ScalarFloat(0), x.dtype());
   ASSIGN_OR_RETURN(const Tensor side, EvaluateBinary(positive ? "Greater" : "Less", x, zero));

@@ -35,6 +35,7 @@ constexpr int kBatchToSpace = 37;
 constexpr int kSpaceToBatch = 38;
 constexpr int kCast = 53;
 constexpr int kNeg = 59;
+constexpr int kSin = 66;
 constexpr int kTransposeConv = 67;
 constexpr int kResizeNearest = 97;
 constexpr int kIf = 118;
@@ -401,6 +402,17 @@ TEST(TfLiteSelect, AConditionAtRunTimeChooses) {
                             Tensor::FromFloats({2}, {3, 4})});
   ASSERT_TRUE(outputs.ok()) << outputs.status();
   EXPECT_THAT((*outputs)[0].ToFloats(), ElementsAre(1, 4));
+}
+
+TEST(TfLiteEvaluated, AnOperatorOfConstantsAloneSaysSo) {
+  ModelBuilder b;
+  b.Op(kSin, {b.Input({2})}, {2});
+  Diagnostics notes;
+  EXPECT_FALSE(b.Import(&notes).ok());
+  ASSERT_EQ(notes.list().size(), 1u);
+  EXPECT_THAT(notes.list()[0].ToString(),
+              AllOf(HasSubstr("npuc computes SIN of constants alone"),
+                    HasSubstr("begin the model behind this operator with INPUT_OPS")));
 }
 
 // x [1,2], two filters that take one element each, over `memory` frames; weights 1, 10, 100 over

@@ -80,7 +80,7 @@ absl::Status ImportEvaluatedUnary(NodeImporter& node) {
                      frontend::ComputedUnary(node, EvaluatorName(node), node.input(0)));
     if (value != nullptr) return node.SetOutput(std::move(value));
   }
-  ASSIGN_OR_RETURN(const Tensor x, node.Constant(0, "operand"));
+  ASSIGN_OR_RETURN(const Tensor x, node.KnownOperand(0));
   return node.SetConstant(EvaluateUnary(EvaluatorName(node), x));
 }
 
@@ -91,8 +91,8 @@ absl::Status ImportEvaluatedBinary(NodeImporter& node) {
                                                               node.input(0), node.input(1)));
     if (value != nullptr) return node.SetOutput(std::move(value));
   }
-  ASSIGN_OR_RETURN(const Tensor a, node.Constant(0, "operand"));
-  ASSIGN_OR_RETURN(const Tensor b, node.Constant(1, "operand"));
+  ASSIGN_OR_RETURN(const Tensor a, node.KnownOperand(0));
+  ASSIGN_OR_RETURN(const Tensor b, node.KnownOperand(1));
   return node.SetConstant(EvaluateBinary(EvaluatorName(node), a, b));
 }
 
