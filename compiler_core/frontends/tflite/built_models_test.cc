@@ -39,10 +39,12 @@ constexpr int kSin = 66;
 constexpr int kTransposeConv = 67;
 constexpr int kResizeNearest = 97;
 constexpr int kIf = 118;
+constexpr int kScatterNd = 122;
 constexpr int kSelectV2 = 123;
 constexpr int kRfft2d = 131;
 constexpr int kImag = 133;
 constexpr int kComplexAbs = 135;
+constexpr int kDynamicUpdateSlice = 151;
 
 // A float model, tensor by tensor.
 class ModelBuilder {
@@ -402,6 +404,57 @@ TEST(TfLiteSelect, AConditionAtRunTimeChooses) {
                             Tensor::FromFloats({2}, {3, 4})});
   ASSERT_TRUE(outputs.ok()) << outputs.status();
   EXPECT_THAT((*outputs)[0].ToFloats(), ElementsAre(1, 4));
+}
+
+// 3x4 numbers with a 2x2 update at a position.
+std::vector<float> UpdatedAt(int32_t row, int32_t column) {
+  ModelBuilder b;
+  const int x = b.Input({3, 4});
+  const int update = b.Constant<float>({2, 2}, {21, 22, 23, 24});
+  b.Op(kDynamicUpdateSlice, {x, update, b.Constant<int32_t>({2}, {row, column})}, {3, 4});
+  const absl::StatusOr<Graph> graph = b.Import();
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  std::vector<float> numbers(12);
+  std::iota(numbers.begin(), numbers.end(), 0.f);
+  return graph.ok() ? Answer(*graph, Tensor::FromFloats({3, 4}, numbers)) : numbers;
+}
+
+TEST(TfLiteUpdates, ASliceIsReplacedWithinTheValue) {
+  EXPECT_THAT(UpdatedAt(0, 1), ElementsAre(0, 21, 22, 3, 4, 23, 24, 7, 8, 9, 10, 11));
+  // dynamic_update_slice.cc moves a slice that ends outside: "ClampStartIndices".
+  EXPECT_THAT(UpdatedAt(2, 9), ElementsAre(0, 1, 2, 3, 4, 5, 21, 22, 8, 9, 23, 24));
+  EXPECT_THAT(UpdatedAt(-1, 0), ElementsAre(21, 22, 2, 3, 23, 24, 6, 7, 8, 9, 10, 11));
+}
+
+TEST(TfLiteUpdates, ASliceThatDoesNotFitIsRefused) {
+  ModelBuilder b;
+  const int update = b.Constant<float>({2, 2}, {21, 22, 23, 24});
+  b.Op(kDynamicUpdateSlice, {b.Input({3, 1}), update, b.Constant<int32_t>({2}, {0, 0})}, {3, 1});
+  EXPECT_THAT(std::string(b.Import().status().message()),
+              HasSubstr("an update of f32[2,2] at 2 positions of f32[3,1]"));
+}
+
+absl::StatusOr<Graph> Scattered(const std::vector<int32_t>& rows) {
+  ModelBuilder b;
+  const int count = static_cast<int>(rows.size());
+  const int indices = b.Constant<int32_t>({count, 1}, rows);
+  b.Op(kScatterNd, {indices, b.Input({count, 2}), b.Constant<int32_t>({2}, {4, 2})}, {4, 2});
+  return b.Import();
+}
+
+TEST(TfLiteUpdates, RowsAreScatteredAmongZeros) {
+  const absl::StatusOr<Graph> graph = Scattered({3, 1});
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_THAT(Answer(*graph, Tensor::FromFloats({2, 2}, {1, 2, 3, 4})),
+              ElementsAre(0, 0, 3, 4, 0, 0, 1, 2));
+}
+
+TEST(TfLiteUpdates, RowsOutsideOrTwiceAreRefused) {
+  EXPECT_THAT(std::string(Scattered({0, 4}).status().message()),
+              HasSubstr("index 4 is outside a dimension of 4"));
+  EXPECT_THAT(std::string(Scattered({0, -1}).status().message()), HasSubstr("index -1"));
+  EXPECT_THAT(std::string(Scattered({1, 1}).status().message()),
+              HasSubstr("indices that name one place twice"));
 }
 
 TEST(TfLiteEvaluated, AnOperatorOfConstantsAloneSaysSo) {

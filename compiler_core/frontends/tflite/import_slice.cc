@@ -1,9 +1,11 @@
 // Operators that cut, pad or pick.
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/evaluator.h"
 #include "compiler_core/frontends/common/gather.h"
 #include "compiler_core/frontends/common/image.h"
 #include "compiler_core/frontends/common/selection.h"
@@ -257,6 +259,105 @@ absl::Status ImportGatherNd(NodeImporter& node) {
 }
 
 // Operands: indices, depth, the values on and off.
+// Operands: value, update, the position where the update begins. TensorFlow Lite moves an update
+// that ends outside of the value into it.
+absl::Status ImportDynamicUpdateSlice(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(3, 3));
+  ASSIGN_OR_RETURN(std::vector<int64_t> begin, node.ConstantInts(2, "begin"));
+  const Shape& whole = node.shape(0);
+  const Shape& part = node.shape(1);
+  const auto fits = [](int64_t inner, int64_t outer) { return inner <= outer; };
+  if (begin.size() != whole.size() || part.size() != whole.size() ||
+      !std::equal(part.begin(), part.end(), whole.begin(), fits)) {
+    return absl::InvalidArgumentError(absl::StrCat("an update of ", TypeToString(node.type(1)),
+                                                   " at ", begin.size(), " positions of ",
+                                                   TypeToString(node.type(0))));
+  }
+  for (size_t k = 0; k < begin.size(); ++k) {
+    begin[k] = std::clamp<int64_t>(begin[k], 0, whole[k] - part[k]);
+  }
+  // Grows the update dimension by dimension, the last one first, by what the value has around it.
+  ValueRef grown = node.input(1);
+  for (size_t axis = begin.size(); axis-- > 0;) {
+    const auto slab = [&](int64_t from, int64_t to) {
+      std::vector<int64_t> first(begin.begin(), begin.end());
+      std::vector<int64_t> size(part.begin(), part.end());
+      for (size_t k = axis + 1; k < begin.size(); ++k) {
+        first[k] = 0;
+        size[k] = whole[k];
+      }
+      first[axis] = from;
+      size[axis] = to - from;
+      return node.Emit("Slice", {node.input(0)},
+                       {{"begin", std::move(first)},
+                        {"size", std::move(size)},
+                        {"strides", std::vector<int64_t>(begin.size(), 1)}});
+    };
+    std::vector<ValueRef> parts;
+    const int64_t end = begin[axis] + part[axis];
+    if (begin[axis] > 0) {
+      ASSIGN_OR_RETURN(parts.emplace_back(), slab(0, begin[axis]));
+    }
+    parts.push_back(std::move(grown));
+    if (end < whole[axis]) {
+      ASSIGN_OR_RETURN(parts.emplace_back(), slab(end, whole[axis]));
+    }
+    ASSIGN_OR_RETURN(grown, node.Joined(std::move(parts), static_cast<int64_t>(axis)));
+  }
+  return node.SetOutput(std::move(grown));
+}
+
+// Operands: indices, updates, shape. The result is 0 where no index points.
+absl::Status ImportScatterNd(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(3, 3));
+  ASSIGN_OR_RETURN(const Tensor indices, node.Constant(0, "indices"));
+  ASSIGN_OR_RETURN(const Shape shape, node.ResultShape(2));
+  RETURN_IF_ERROR(CheckShape(shape));
+  const Shape& listed = indices.shape();
+  const int64_t depth = listed.empty() ? 0 : listed.back();
+  const int64_t count = ElementCount(shape);
+  if (!IsInteger(indices.dtype()) || depth < 1 || depth > static_cast<int64_t>(shape.size()) ||
+      count > kMaxEvaluatedElements) {
+    return absl::InvalidArgumentError(absl::StrCat("the indices are ", TypeToString(indices.type()),
+                                                   " for a result ", ShapeToString(shape)));
+  }
+  const int64_t slices = indices.element_count() / depth;
+  Shape wanted(listed.begin(), listed.end() - 1);
+  wanted.insert(wanted.end(), shape.begin() + depth, shape.end());
+  if (wanted != node.shape(1)) {
+    return absl::InvalidArgumentError(absl::StrCat("the updates are ", TypeToString(node.type(1)),
+                                                   "; the indices name ", ShapeToString(wanted)));
+  }
+  const int64_t size = slices == 0 ? 0 : node.type(1).element_count() / slices;
+  // Each element by its place in the zeros, which the updates follow.
+  std::vector<int64_t> sources(static_cast<size_t>(count));
+  std::iota(sources.begin(), sources.end(), int64_t{0});
+  for (int64_t i = 0; i < slices; ++i) {
+    int64_t start = 0;
+    for (int64_t k = 0; k < depth; ++k) {
+      const int64_t dim = shape[static_cast<size_t>(k)];
+      const int64_t index = indices.int_at(i * depth + k);
+      if (index < 0 || index >= dim) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("index ", index, " is outside a dimension of ", dim));
+      }
+      start = start * dim + index;
+    }
+    for (int64_t j = 0; j < size; ++j) {
+      int64_t& source = sources[static_cast<size_t>(start * size + j)];
+      if (source >= count) {
+        return node.FailMode("indices that name one place twice", "add the updates before");
+      }
+      source = count + i * size + j;
+    }
+  }
+  const ValueRef zeros = node.MakeConstant(Tensor::Zeros({node.type(1).dtype, {count}}));
+  const int64_t updated = node.type(1).element_count();
+  ASSIGN_OR_RETURN(const ValueRef updates, node.Reshaped(node.input(1), {updated}));
+  ASSIGN_OR_RETURN(const ValueRef both, node.Joined({zeros, updates}, 0));
+  return node.SetOutput(frontend::GatherFlat(node, both, sources, shape));
+}
+
 absl::Status ImportOneHot(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(4, 4));
   ASSIGN_OR_RETURN(const int64_t depth, node.ConstantInt(1, "depth"));
@@ -282,6 +383,7 @@ absl::Status ImportReverse(NodeImporter& node) {
 }
 
 constexpr ImportRule kSliceRules[] = {
+    {"DYNAMIC_UPDATE_SLICE", ImportDynamicUpdateSlice},
     {"EMBEDDING_LOOKUP", ImportEmbeddingLookup},
     {"GATHER", ImportGather},
     {"GATHER_ND", ImportGatherNd},
@@ -290,6 +392,7 @@ constexpr ImportRule kSliceRules[] = {
     {"PAD", ImportPad},
     {"PADV2", ImportPad},
     {"REVERSE_V2", ImportReverse},
+    {"SCATTER_ND", ImportScatterNd},
     {"SLICE", ImportSlice},
     {"SPLIT", ImportSplit},
     {"SPLIT_V", ImportSplitV},
