@@ -33,9 +33,9 @@ inline constexpr char kDataRole[] = "QUANT.data";
 inline constexpr char kLabelRole[] = "QUANT.label";
 inline constexpr char kTemplateRole[] = "OPT_CONFIG";  // opt_config, or the key itself
 inline constexpr char kStatisticsRole[] = "QUANT.statistic_file";
-// Samples or items for one input each.
-inline constexpr size_t kMaxCalibrationFiles = 8;
 inline constexpr size_t kMaxQuantFiles = 15;  // job stores take 16 side inputs in all
+// Samples or items for one input each.
+inline constexpr size_t kMaxCalibrationFiles = kMaxQuantFiles;
 
 // Reads the QUANT mapping of a config: Compass's keys. Strict: unknown keys and values are errors
 // with line and nearest match, all at once. False where there was one.

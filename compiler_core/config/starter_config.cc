@@ -20,6 +20,7 @@
 #include "compiler_core/base/suggest.h"
 #include "compiler_core/base/utf8.h"
 #include "compiler_core/config/config_values.h"
+#include "compiler_core/config/quant_config.h"
 #include "compiler_core/target/core_spec.h"
 
 namespace npuc {
@@ -215,6 +216,11 @@ class Writer {
     Line("# QUANT:");
     if (count == 1) {
       Line(absl::StrCat("#   calibration_data: samples.npy   # ", SampleShape(inputs[0])));
+    } else if (count > kMaxCalibrationFiles) {
+      Line("#   calibration_data: samples.npz   # of numpy.savez, an array for each input:");
+      for (const Port& port : inputs) {
+        Line(absl::StrCat("#     # ", Scalar(port.name), ": ", SampleShape(port)));
+      }
     } else {
       Line("#   calibration_data:");
       for (size_t i = 0; i < count; ++i) {

@@ -1,5 +1,7 @@
 #include "compiler_core/config/starter_config.h"
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "compiler_core/config/config.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -160,6 +162,33 @@ TEST(StarterConfigTest, HasATemplateOfCalibrationData) {
     with += std::string(line.substr(2)) + "\n";
   }
   EXPECT_TRUE(Parsed({config.text + with, {}}).options.quant.has_value());
+}
+
+// The QUANT lines of the config for a model of so many inputs, as a user would complete them.
+ParsedConfig WithCalibrationData(int inputs) {
+  StarterChoices choices = Choices();
+  choices.core = "X2_1204";
+  choices.needs_calibration = true;
+  std::vector<ModelOutline::Port> ports;
+  for (int i = 0; i < inputs; ++i) {
+    ports.push_back({absl::StrCat("x", i), absl::StrCat("x", i), "float32", {{1, 4}}});
+  }
+  StarterConfig config = WriteStarterConfig(Onnx(ports, {{"y", "y"}}), choices);
+  const size_t quant = config.text.find("# QUANT:");
+  const size_t end = config.text.find("\n\n", quant);
+  std::string lines = config.text.substr(quant, end - quant);
+  lines = absl::StrReplaceAll(absl::StrCat("\n", lines), {{"\n# ", "\n"}});
+  config.text.replace(quant, end - quant, lines);
+  return Parsed(config);
+}
+
+TEST(StarterConfigTest, CalibrationDataOfManyInputsCompiles) {
+  for (const int inputs : {2, 11, 15}) {
+    EXPECT_EQ(WithCalibrationData(inputs).options.quant->calibration_inputs.size(),
+              static_cast<size_t>(inputs));
+  }
+  // More than files may be named: one file has them all.
+  EXPECT_EQ(WithCalibrationData(16).options.quant->calibration_inputs.size(), 1u);
 }
 
 }  // namespace
