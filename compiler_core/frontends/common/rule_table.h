@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <iterator>
 #include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -40,10 +42,15 @@ class RuleTable {
     std::sort(ops.begin(), ops.end());
     return ops;
   }
-  // The supported operator nearest to one that is not; empty where none is near.
+  // The supported operator nearest to one that is not; empty where none is near, which begins with
+  // the same letter: Assign is no misspelt SIGN.
   std::string Nearest(absl::string_view op) const {
     const std::vector<std::string> ops = Ops();
-    return NearestMatch(op, std::vector<absl::string_view>(ops.begin(), ops.end()));
+    std::vector<absl::string_view> alike;
+    std::copy_if(ops.begin(), ops.end(), std::back_inserter(alike), [&](absl::string_view known) {
+      return absl::EqualsIgnoreCase(known.substr(0, 1), op.substr(0, 1));
+    });
+    return NearestMatch(op, alike);
   }
   // The same as the end of a message.
   std::string NearestText(absl::string_view op) const {
