@@ -1,5 +1,6 @@
 // Element-wise operators: those that the IR has, those that are sums of such, and those that are
 // evaluated, most of them on compile-time values alone.
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -24,6 +25,78 @@ absl::Status ImportBinary(NodeImporter& node) {
   return node.EmitOutput(NameOf(kOp), {node.input(0), node.input(1)});
 }
 
+absl::Status ImportEvaluatedUnary(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  if (!node.IsConstant(0)) {
+    ASSIGN_OR_RETURN(ValueRef value,
+                     frontend::ComputedUnary(node, node.node().op(), node.input(0)));
+    if (value != nullptr) return node.SetOutput(std::move(value));
+  }
+  ASSIGN_OR_RETURN(const Tensor x, node.KnownOperand(0));
+  return node.SetConstant(EvaluateUnary(node.node().op(), x));
+}
+
+ValueRef RandomNumbers(ImportValue value, int from) {
+  auto facts = std::make_shared<ControlFacts>();
+  facts->random_from = from;
+  value.facts = std::move(facts);
+  return std::make_shared<ImportValue>(std::move(value));
+}
+
+// Random numbers stand in the graph of dropout alone, which rounds them down to the factor of what
+// it keeps. They are never computed: with a keep probability of 1 that is 1.
+absl::Status ImportRandomUniform(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  ASSIGN_OR_RETURN(Shape shape, node.ConstantInts(0, "shape"));
+  RETURN_IF_ERROR(CheckShape(shape));
+  ImportValue value;
+  value.type = {DType::kFloat32, std::move(shape)};
+  value.source = node.source();
+  value.compute = [state = &node.state(), view = &node.node()]() -> absl::StatusOr<ValueRef> {
+    return NodeImporter(state, view, {})
+        .Fail(DiagnosticKind::kUnsupportedOperator, "no core computes random numbers",
+              "where it is dropout, give its keep probability as 1 with CONST_INPUTS, or begin the "
+              "model behind it with INPUT_OPS; else rebuild the model for inference");
+  };
+  return node.SetOutput(RandomNumbers(std::move(value), 0));
+}
+
+// Random numbers times 1, or with 0 or 1 added, as dropout takes them; null: others.
+ValueRef KnownRandomNumbers(NodeImporter& node, bool is_product) {
+  for (const int i : {0, 1}) {
+    const ImportValue& random = *node.input(i);
+    const int from = FactsOf(random).random_from;
+    if (from < 0 || !node.IsConstant(1 - i)) continue;
+    const Tensor& other = *node.input(1 - i)->constant;
+    if (other.element_count() != 1 || other.shape().size() > random.type.shape.size()) continue;
+    if (is_product && other.at(0) == 1) return RandomNumbers(random, from);
+    if (!is_product && other.at(0) == 0) return RandomNumbers(random, from);
+    if (!is_product && other.at(0) == 1 && from == 0) return RandomNumbers(random, 1);
+  }
+  return nullptr;
+}
+
+absl::Status ImportAdd(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(2, 2));
+  ValueRef random = KnownRandomNumbers(node, /*is_product=*/false);
+  return random != nullptr ? node.SetOutput(std::move(random)) : ImportBinary<Op::kAdd>(node);
+}
+
+absl::Status ImportMul(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(2, 2));
+  ValueRef random = KnownRandomNumbers(node, /*is_product=*/true);
+  return random != nullptr ? node.SetOutput(std::move(random)) : ImportBinary<Op::kMul>(node);
+}
+
+// TensorFlow's random numbers are multiples of 2^-23, so that with 1 added they stay below 2.
+absl::Status ImportFloor(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  const int from = FactsOf(*node.input(0)).random_from;
+  if (from < 0) return ImportEvaluatedUnary(node);
+  return node.SetConstant(
+      EvaluateBroadcast(Tensor::ScalarFloat(static_cast<float>(from)), node.shape(0)));
+}
+
 // Left to right, as TensorFlow's kernel adds.
 absl::Status ImportAddN(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(1, kMaxInputsPerNode));
@@ -37,17 +110,6 @@ absl::Status ImportAddN(NodeImporter& node) {
     ASSIGN_OR_RETURN(sum, node.Emit("Add", {sum, node.input(i)}));
   }
   return node.SetOutput(std::move(sum));
-}
-
-absl::Status ImportEvaluatedUnary(NodeImporter& node) {
-  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
-  if (!node.IsConstant(0)) {
-    ASSIGN_OR_RETURN(ValueRef value,
-                     frontend::ComputedUnary(node, node.node().op(), node.input(0)));
-    if (value != nullptr) return node.SetOutput(std::move(value));
-  }
-  ASSIGN_OR_RETURN(const Tensor x, node.KnownOperand(0));
-  return node.SetConstant(EvaluateUnary(node.node().op(), x));
 }
 
 absl::Status ImportEvaluatedBinary(NodeImporter& node) {
@@ -102,9 +164,9 @@ absl::Status ImportFakeQuantChannels(NodeImporter& node) {
 constexpr ImportRule kElementwiseRules[] = {
     {"Abs", ImportUnary<Op::kAbs>},
     {"AccumulateNV2", ImportAddN},
-    {"Add", ImportBinary<Op::kAdd>},
+    {"Add", ImportAdd},
     {"AddN", ImportAddN},
-    {"AddV2", ImportBinary<Op::kAdd>},
+    {"AddV2", ImportAdd},
     {"Ceil", ImportEvaluatedUnary},
     {"Div", ImportBinary<Op::kDiv>},
     {"Equal", ImportEvaluatedBinary},
@@ -113,7 +175,7 @@ constexpr ImportRule kElementwiseRules[] = {
     {"FakeQuantWithMinMaxArgs", ImportFakeQuantArgs},
     {"FakeQuantWithMinMaxVars", ImportFakeQuantVars},
     {"FakeQuantWithMinMaxVarsPerChannel", ImportFakeQuantChannels},
-    {"Floor", ImportEvaluatedUnary},
+    {"Floor", ImportFloor},
     {"FloorDiv", ImportEvaluatedBinary},
     {"FloorMod", ImportEvaluatedBinary},
     {"Greater", ImportEvaluatedBinary},
@@ -131,10 +193,11 @@ constexpr ImportRule kElementwiseRules[] = {
     {"LogicalXor", ImportEvaluatedBinary},
     {"Maximum", ImportBinary<Op::kMaximum>},
     {"Minimum", ImportBinary<Op::kMinimum>},
-    {"Mul", ImportBinary<Op::kMul>},
+    {"Mul", ImportMul},
     {"Neg", ImportUnary<Op::kNeg>},
     {"NotEqual", ImportEvaluatedBinary},
     {"Pow", ImportBinary<Op::kPow>},
+    {"RandomUniform", ImportRandomUniform},
     {"RealDiv", ImportBinary<Op::kDiv>},
     {"Reciprocal", ImportUnary<Op::kReciprocal>},
     {"Relu", ImportUnary<Op::kRelu>},

@@ -246,6 +246,38 @@ TEST(ImportOpsTest, CompileTimeOperators) {
   EXPECT_TRUE(RunImport(runtime.Bytes(), Options({{"x", {1}}}, {"y"})).graph.ok());
 }
 
+// Dropout as TensorFlow 1 builds it, with a keep probability.
+GraphDefBuilder Dropout(float keep) {
+  GraphDefBuilder b;
+  b.Placeholder("x", {1, 4})
+      .Floats("keep", {}, {keep})
+      .Floats("min", {}, {0})
+      .Floats("max", {}, {1});
+  b.Node("shape", "Shape", {"x"}).Node("range", "Sub", {"max", "min"});
+  b.Node("random", "RandomUniform", {"shape"}).Node("scaled", "Mul", {"random", "range"});
+  b.Node("uniform", "Add", {"scaled", "min"}).Node("sum", "AddV2", {"keep", "uniform"});
+  b.Node("mask", "Floor", {"sum"}).Node("kept", "RealDiv", {"x", "keep"});
+  b.Node("y", "Mul", {"kept", "mask"});
+  return b;
+}
+
+TEST(ImportOpsTest, DropoutThatKeepsAllIsAnIdentity) {
+  EXPECT_THAT(Compute(Dropout(1), {1, 4}, {1, -2, 3, 4}).values, ElementsAre(1, -2, 3, 4));
+  const std::string text = RunImport(Dropout(0.5f).Bytes(), Options({{"x", {1, 4}}}, {"y"})).Text();
+  EXPECT_THAT(text, HasSubstr("node 'random' (RandomUniform): no core computes random numbers; "
+                              "where it is dropout, give its keep probability as 1 with "
+                              "CONST_INPUTS"));
+  const std::string raw = RunImport(Dropout(1).Bytes(), Options({{"x", {1, 4}}}, {"sum"})).Text();
+  EXPECT_THAT(raw, HasSubstr("no core computes random numbers"));
+}
+
+TEST(ImportOpsTest, AnOperatorThatBeginsOtherwiseIsNotSuggested) {
+  GraphDefBuilder b;
+  b.Placeholder("x", {1}).Node("y", "Assign", {"x"});
+  EXPECT_THAT(RunImport(b.Bytes(), Options({{"x", {1}}}, {"y"})).Text(),
+              Not(HasSubstr("the nearest supported one")));
+}
+
 TEST(ImportOpsTest, StridedSliceMasks) {
   // x[..., newaxis, ::-1][:, 1:] and friends over x [2,3].
   const auto slice = [](std::vector<int32_t> begin, std::vector<int32_t> end,

@@ -28,6 +28,8 @@ struct ControlFacts : ImportValue::Facts {
   // its flow, which of ImportState::array_versions holds its elements.
   int array = -1;
   int array_version = -1;
+  // Random numbers from here to below 1 more, 0 or 1; -1: it holds others.
+  int random_from = -1;
   // Part of a SpaceToBatchND group, of which import_dilation.cc makes one dilated convolution.
   std::shared_ptr<const DilationGroup> group = {};
 };
