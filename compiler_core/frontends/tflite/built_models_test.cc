@@ -120,7 +120,8 @@ class ModelBuilder {
     graph().operators.back()->outputs = graph().outputs;
   }
 
-  absl::StatusOr<Graph> Import(Diagnostics* notes = nullptr) {
+  absl::StatusOr<Graph> Import(Diagnostics* notes = nullptr,
+                               std::vector<ConstInput> const_inputs = {}) {
     flatbuffers::FlatBufferBuilder builder;
     builder.Finish(fb::Model::Pack(builder, &model_), "TFL3");
     const std::string bytes(reinterpret_cast<const char*>(builder.GetBufferPointer()),
@@ -128,6 +129,7 @@ class ModelBuilder {
     Diagnostics diagnostics;
     CompileOptions options;
     options.model_name = "m.tflite";
+    options.const_inputs = std::move(const_inputs);
     return ImportTfLite(bytes, options, notes == nullptr ? diagnostics : *notes);
   }
 
@@ -424,6 +426,20 @@ TEST(TfLiteUpdates, ASliceIsReplacedWithinTheValue) {
   // dynamic_update_slice.cc moves a slice that ends outside: "ClampStartIndices".
   EXPECT_THAT(UpdatedAt(2, 9), ElementsAre(0, 1, 2, 3, 4, 5, 21, 22, 8, 9, 23, 24));
   EXPECT_THAT(UpdatedAt(-1, 0), ElementsAre(21, 22, 2, 3, 23, 24, 6, 7, 8, 9, 10, 11));
+}
+
+TEST(TfLiteUpdates, APositionAtRunTimeMayBeGivenAsAConstant) {
+  ModelBuilder b;
+  const int update = b.Constant<float>({1}, {5});
+  const int begin = b.Input({1}, fb::ElementType_INT32);
+  b.Op(kDynamicUpdateSlice, {b.Input({2}), update, begin}, {2});
+  Diagnostics notes;
+  EXPECT_FALSE(b.Import(&notes).ok());
+  EXPECT_THAT(notes.list()[0].ToString(), HasSubstr("give it with CONST_INPUTS"));
+  const absl::StatusOr<Graph> graph =
+      b.Import(nullptr, {{.name = "t1", .values = {1}, .is_list = true, .is_whole = true}});
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_THAT(Answer(*graph, Tensor::FromFloats({2}, {1, 2})), ElementsAre(1, 5));
 }
 
 TEST(TfLiteUpdates, ASliceThatDoesNotFitIsRefused) {

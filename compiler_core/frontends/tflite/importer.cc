@@ -18,8 +18,8 @@ Importer::Importer(const ModelFile& file, const CompileOptions& options,
     : file_(file),
       options_(options),
       state_(graph, diagnostics, options,
-             "convert the model with static shapes, or cut the model around this operator with "
-             "INPUT_OPS or OUTPUT_OPS"),
+             "give it with CONST_INPUTS, convert the model with static shapes, or cut the model "
+             "around this operator with INPUT_OPS or OUTPUT_OPS"),
       endpoints_(options, &state_),
       variables_(file, &state_),
       subgraphs_(plugins),
