@@ -82,8 +82,8 @@ class ClusterHome : public JobHome {
                 .max_queued = context.flags.max_queued,
                 .kept_for_idle = PlacesKeptForIdle(context),
                 .policy = TenantPolicies(context)}),
-        janitor_(sessions_.get(), {.nodes = [this] { return node_->size().nodes; },
-                                   .steady_now = base::SteadyNow}),
+        janitor_(sessions_.get(),
+                 {.nodes = [this] { return node_->size().nodes; }, .steady_now = base::SteadyNow}),
         inputs_(
             stores.blobs.get(), content_.get(),
             {.max_bytes = max_bytes_,
