@@ -10,7 +10,8 @@
 namespace npuc::pg {
 namespace {
 
-constexpr absl::Duration kSnapshotPeriod = absl::Milliseconds(900);  // for each node; Step's is longer
+constexpr absl::Duration kSnapshotPeriod =
+    absl::Milliseconds(900);  // for each node; Step's is longer
 constexpr absl::Duration kRaisePeriod = absl::Seconds(1);
 // To raise the floors steps over all entries that cannot go; it takes a small part of the time.
 constexpr int kRaisePause = 20;
@@ -33,7 +34,8 @@ absl::Status Janitor::Step() {
   {
     const MutexLock lock(mutex_);
     looks = now >= next_look_;
-    if (looks) next_look_ = now + std::min(options_.nodes() * kSnapshotPeriod, options_.old_snapshot);
+    if (looks)
+      next_look_ = now + std::min(options_.nodes() * kSnapshotPeriod, options_.old_snapshot);
   }
   if (looks) RETURN_IF_ERROR(LookAtSnapshots());
   bool raises = false, cleans = false;
