@@ -20,8 +20,6 @@ namespace {
 // that other jobs move a place, shows after so long at most.
 constexpr absl::Duration kLookPeriod = absl::Seconds(30);
 constexpr absl::Duration kPeriodPerJob = absl::Milliseconds(100);
-// Looks at places that are due in the same one of these share a statement.
-constexpr absl::Duration kSharedLook = absl::Seconds(1);
 // A watch holds no more than this of a job's events; the rest waits in the store.
 constexpr size_t kBatchEvents = 64;
 constexpr size_t kBatchBytes = 64 << 10;
@@ -35,12 +33,14 @@ double StreamAgeShare(uint64_t n) {
 }
 
 JobWatch::JobWatch(const ApiDependencies* deps, auth::Caller caller, std::string job_id,
-                   int64_t from_seq, absl::Duration heartbeat)
+                   int64_t from_seq, absl::Duration heartbeat,
+                   std::function<absl::Time()> steady_now)
     : deps_(deps),
       caller_(std::move(caller)),
       job_id_(std::move(job_id)),
       from_seq_(from_seq),
       heartbeat_(heartbeat),
+      steady_now_(std::move(steady_now)),
       next_seq_(std::max<int64_t>(from_seq, 1)) {}
 
 absl::Status JobWatch::CheckRequest(const jobs::Job& job) const {
@@ -98,14 +98,15 @@ absl::StatusOr<bool> JobWatch::Read(absl::Time last_sent, std::deque<v1::JobEven
     ToProto(event, &out->emplace_back());
     ++next_seq_;
   }
-  const absl::Time now = absl::Now();
+  const absl::Time now = steady_now_();
   looked_at_ = now;
   const bool waited = std::exchange(waits_in_queue_, job->state == jobs::JobState::kQueued);
-  if (!waited) place_due_ = absl::InfinitePast();
-  if (!waits_in_queue_) {
-    place_due_ = absl::InfiniteFuture();
+  // Events may say that it waits anew: then its place is one of another time.
+  if (!waited || !events.empty()) {
+    place_due_ = absl::InfinitePast();
     told_place_.reset();
   }
+  if (!waits_in_queue_) place_due_ = absl::InfiniteFuture();
   attempts_ = job->attempts;
   has_all_ = next_seq_ > job->last_seq;
   if (jobs::IsTerminal(job->state)) return next_seq_ <= job->last_seq;
@@ -114,7 +115,7 @@ absl::StatusOr<bool> JobWatch::Read(absl::Time last_sent, std::deque<v1::JobEven
 }
 
 absl::StatusOr<bool> JobWatch::NextByClock(absl::Time last_sent, std::deque<v1::JobEvent>* out) {
-  const absl::Time now = absl::Now();
+  const absl::Time now = steady_now_();
   // A job that waits and has no place runs or has ended, even if no change was reported.
   const bool is_known = has_all_ && (!waits_in_queue_ || told_place_.has_value());
   if (!is_known || now - looked_at_ >= kLookPeriod) return Read(last_sent, out);
@@ -134,7 +135,7 @@ void JobWatch::AddWhatIsDue(absl::Time now, absl::Time last_sent, std::deque<v1:
   } else {
     event.mutable_heartbeat()->set_last_seq(next_seq_ - 1);
   }
-  ToProto(now, event.mutable_event_time());
+  ToProto(absl::Now(), event.mutable_event_time());
   event.set_attempt(attempts_);
 }
 
@@ -147,10 +148,6 @@ std::optional<jobs::JobWait> JobWatch::LookAtPlace(absl::Time now) {
   told_place_ = place;
   const int64_t position = wait.has_value() ? wait->position : 0;
   place_due_ = now + std::min(static_cast<double>(position) * kPeriodPerJob, kLookPeriod);
-  if (place_due_ - now >= kSharedLook) {
-    const absl::Time epoch = absl::UnixEpoch();
-    place_due_ = epoch + absl::Ceil(place_due_ - epoch, kSharedLook);
-  }
   return has_moved ? wait : std::nullopt;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "npuc/v1/compile.pb.h"
 #include "server/api/dependencies.h"
 #include "server/auth/caller.h"
+#include "server/base/steady_clock.h"
 #include "server/jobs/job_service.h"
 
 namespace npuc::api {
@@ -22,12 +24,13 @@ double StreamAgeShare(uint64_t n);
 
 // What a watcher of one job is told next: kept events in order from a number on, and between them
 // queue positions and heartbeats. A stream of gRPC and one of HTTP each have one. Reads the store,
-// so its calls may block; at most 64 events are in memory. Not thread-safe.
+// so its calls may block; at most 64 events are in memory. Its times are those of `steady_now`, so
+// that a clock that is set neither holds heartbeats back nor looks. Not thread-safe.
 class JobWatch {
  public:
   // `deps` must outlive this. `from_seq`: 0 and 1 mean from the first event on.
   JobWatch(const ApiDependencies* deps, auth::Caller caller, std::string job_id, int64_t from_seq,
-           absl::Duration heartbeat);
+           absl::Duration heartbeat, std::function<absl::Time()> steady_now = base::SteadyNow);
 
   // Appends what is to be sent now, maybe nothing; false: nothing will ever follow it. A heartbeat
   // is due where nothing was sent since `last_sent` for its period. Errors: those of
@@ -43,8 +46,8 @@ class JobWatch {
   absl::Status Reattach(const std::deque<v1::JobEvent>& unsent) const;
 
   // When the place of the job is worth a look: a tenth of a second after the last one for each job
-  // before it, at most half a minute. InfinitePast: before anything else. InfiniteFuture: it does
-  // not wait.
+  // before it, at most some half a minute. InfinitePast: before anything else. InfiniteFuture: it
+  // does not wait.
   absl::Time place_due() const { return place_due_; }
   // Whether the last Next came to the end of the events that there were as it began.
   bool has_all() const { return has_all_; }
@@ -60,6 +63,7 @@ class JobWatch {
   const std::string job_id_;
   const int64_t from_seq_;
   const absl::Duration heartbeat_;
+  const std::function<absl::Time()> steady_now_;
   int64_t next_seq_;
   bool checked_ = false;
   int32_t attempts_ = 0;

@@ -48,7 +48,7 @@ class JobWatchTest : public ::testing::Test {
     EXPECT_TRUE(submitted.ok()) << submitted.status();
     auth::Caller caller;
     caller.tenant = kTenant;
-    watch_.emplace(&deps_, caller, submitted->job->id, 1, kHeartbeat);
+    watch_.emplace(&deps_, caller, submitted->job->id, 1, kHeartbeat, [this] { return now_; });
   }
 
   // The kinds of the events of a call, a letter each: Kept, Place, Heartbeat.
@@ -61,11 +61,18 @@ class JobWatchTest : public ::testing::Test {
     events_.clear();
     return kinds;
   }
-  std::string Next() { return Kinds(watch_->Next(absl::Now(), &events_)); }
-  std::string ByClock(absl::Time last_sent = absl::Now()) {
-    return Kinds(watch_->NextByClock(last_sent, &events_));
+  std::string Next() { return Kinds(watch_->Next(now_, &events_)); }
+  std::string ByClock() { return Kinds(watch_->NextByClock(now_, &events_)); }
+  std::string ByClockAfterSilence() {
+    return Kinds(watch_->NextByClock(now_ - kHeartbeat, &events_));
+  }
+  jobs::Lease Lease() {
+    auto leased = service_.TryLease();
+    EXPECT_TRUE(leased.ok() && leased->has_value());
+    return (*leased)->lease;
   }
 
+  absl::Time now_ = absl::UnixEpoch();  // of the watch
   uint64_t random_ = 0;
   jobs::MemoryJobStore store_;
   std::unique_ptr<jobs::JobQueue> queue_ = scheduler::MakeFairQueue(10);
@@ -94,11 +101,14 @@ TEST_F(JobWatchTest, HeartbeatsAskNobody) {
   board_.ahead = 1000;
   Next();
   EXPECT_EQ(Next(), "P");
-  EXPECT_GT(watch_->place_due(), absl::Now() + absl::Seconds(20));
-  const int looks = board_.looks;
-  for (int i = 0; i < 10; ++i) EXPECT_EQ(ByClock(absl::Now() - kHeartbeat), "H");
+  EXPECT_EQ(watch_->place_due(), now_ + absl::Seconds(30));
+  now_ += absl::Seconds(29);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(ByClockAfterSilence(), "H");
   EXPECT_EQ(ByClock(), "") << "no heartbeat is due";
-  EXPECT_EQ(board_.looks, looks);
+  EXPECT_EQ(board_.looks, 1);
+  board_.ahead = 900;
+  now_ += absl::Seconds(1);
+  EXPECT_EQ(ByClock(), "P");
 }
 
 TEST_F(JobWatchTest, LooksOftenAtAPlaceNearTheFront) {
@@ -106,7 +116,16 @@ TEST_F(JobWatchTest, LooksOftenAtAPlaceNearTheFront) {
   EXPECT_EQ(Next(), "P");
   board_.ahead = 3;
   EXPECT_EQ(ByClock(), "P");
-  EXPECT_LE(watch_->place_due(), absl::Now() + absl::Milliseconds(300));
+  EXPECT_EQ(watch_->place_due(), now_ + absl::Milliseconds(300));
+}
+
+// A report says that the job has changed, wherever it stands.
+TEST_F(JobWatchTest, AReportMakesItLookAtOnce) {
+  board_.ahead = 1000;
+  Next();
+  EXPECT_EQ(Next(), "P");
+  board_.ahead = 999;
+  EXPECT_EQ(Next(), "P");
 }
 
 // Its place is gone, though no report has come: the store knows where it went.
@@ -115,10 +134,31 @@ TEST_F(JobWatchTest, AJobWithoutAPlaceIsReadAgain) {
   EXPECT_EQ(Next(), "P");
   board_.ahead = -1;
   EXPECT_EQ(ByClock(), "");
-  const auto leased = service_.TryLease();
-  ASSERT_TRUE(leased.ok() && leased->has_value());
+  Lease();
   EXPECT_EQ(ByClock(), "K") << "it runs";
   EXPECT_EQ(watch_->place_due(), absl::InfiniteFuture());
+}
+
+// A report may be missed; the job is read again after half a minute.
+TEST_F(JobWatchTest, AJobIsReadNowAndThen) {
+  board_.ahead = 1000;
+  Next();
+  EXPECT_EQ(Next(), "P");
+  Lease();
+  now_ += absl::Seconds(29);
+  EXPECT_EQ(ByClockAfterSilence(), "H") << "nobody has said that it runs";
+  now_ += absl::Seconds(1);
+  EXPECT_EQ(ByClock(), "K");
+}
+
+// One look may see the start, the loss of the run and the return to the queue.
+TEST_F(JobWatchTest, APlaceIsSaidAgainAfterARetry) {
+  Next();
+  EXPECT_EQ(Next(), "P");
+  const jobs::Lease lease = Lease();
+  ASSERT_TRUE(service_.Lose(lease, jobs::LossKind::kHandBack, "the daemon stops", {}).ok());
+  EXPECT_EQ(Next(), "KK");
+  EXPECT_EQ(Next(), "P");
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/clock.h"
 #include "compiler_core/base/json_tree.h"
 #include "compiler_core/base/status.h"
 #include "server/api/methods.h"
@@ -32,7 +31,7 @@ EventStream::EventStream(EventStreams* streams, const api::ApiDependencies* deps
       place_(api::AddStream(*deps, api::kHttp, "WatchCompileJob", caller, ObjectOf(jobs),
                             /*is_transfer=*/false)),
       names_jobs_(names_jobs),
-      last_sent_(absl::Now()) {
+      last_sent_(base::SteadyNow()) {
   for (const WatchFrom& job : jobs) {
     watched_.emplace_back(
         new Watched{.job_id = job.job_id,
@@ -94,7 +93,7 @@ HttpStream::Piece EventStream::Take() {
     piece.last = piece.last && watched->has_told_end;
   }
   if (piece.bytes.empty()) return piece;
-  last_sent_ = absl::Now();
+  last_sent_ = base::SteadyNow();
   if (place_ != nullptr) place_->Count(piece.bytes.size());
   return piece;
 }
@@ -117,7 +116,7 @@ absl::StatusOr<HttpStream::Piece> EventStream::Next() {
   // What is left is in the store; the client comes back for it.
   if (closing) return Fail(executor::Lifecycle::Draining());
   const Watched& first = *watched_.front();
-  if (absl::Now() >= reattach_at_) return Fail(first.watch.Reattach(first.unsent));
+  if (base::SteadyNow() >= reattach_at_) return Fail(first.watch.Reattach(first.unsent));
   return Piece{};
 }
 

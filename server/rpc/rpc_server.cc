@@ -101,7 +101,7 @@ struct RpcServer::Impl {
 
   void TickLoop() {
     while (AwaitTick()) {
-      streams.Tick(absl::Now());
+      streams.Tick(base::SteadyNow());
       WatchPool();
       CountConnections();
     }

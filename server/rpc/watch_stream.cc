@@ -4,7 +4,6 @@
 #include <optional>
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "server/api/job_watch.h"
 #include "server/rpc/call.h"
 
@@ -25,7 +24,7 @@ class WatchStream : public grpc::ServerWriteReactor<v1::WatchCompileJobResponse>
                               /*is_transfer=*/false)),
         watch_(context.dependencies, std::move(caller), job_id_, request.from_seq(),
                context.heartbeat),
-        last_write_(absl::Now()),
+        last_write_(base::SteadyNow()),
         reattach_at_(last_write_ + context.max_age * context.streams->NextAgeShare()) {}
 
   void Start() {
@@ -163,7 +162,7 @@ class WatchStream : public grpc::ServerWriteReactor<v1::WatchCompileJobResponse>
     for (; batch_events_ && !batch_.empty(); batch_.pop_front()) {
       *response_.add_more_events() = std::move(batch_.front());
     }
-    last_write_ = absl::Now();
+    last_write_ = base::SteadyNow();
     if (place_ != nullptr) place_->Count(response_.ByteSizeLong());
     if (!batch_.empty() || !batch_is_last_) {
       step_ = Step::kWriting;
