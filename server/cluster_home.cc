@@ -158,7 +158,8 @@ class ClusterHome : public JobHome {
                on_jobs(jobs);
                board_.HearOf(jobs);
              },
-         .on_gap = std::move(listener.on_gap)});
+         .on_gap = std::move(listener.on_gap),
+         .on_failure = std::move(listener.on_failure)});
     return absl::OkStatus();
   }
   void Drain() override {

@@ -70,7 +70,8 @@ class JobHome {
   // The changes that other daemons make of jobs; there may be none.
   struct ChangeListener {
     std::function<void(const std::vector<jobs::Job>& jobs)> on_jobs;  // as they are now
-    std::function<void()> on_gap;  // any job may be another than before
+    std::function<void()> on_gap;      // any job may be another than before
+    std::function<void()> on_failure;  // changes cannot be read
   };
   // The listener gets each change from this call on, so it is called before jobs are read.
   virtual absl::Status Follow(ChangeListener listener) = 0;

@@ -123,7 +123,9 @@ absl::Status JobSystem::Recover() {
                                    [this] {
                                      jobs.hub().NotifyAll();
                                      index_loader.Start();
-                                   }}));
+                                   },
+                               // Watchers learn that the store is away, and go to other nodes.
+                               .on_failure = [this] { jobs.hub().NotifyAll(); }}));
   int64_t recovered = 0;
   const auto recover = [&] {
     return jobs.Recover([&](const jobs::LiveJob& job) {

@@ -115,15 +115,22 @@ void ChangeFeed::ListenLoop(const Listener& listener) {
     }
     if (!is_hinted && std::chrono::steady_clock::now() < next_poll) continue;
     const SteadyTime next_look = SteadyTimeAfter(absl::ToChronoNanoseconds(options_.hint_period));
-    Look(listener).IgnoreError();  // the next look makes up for it
+    LookOrReport(listener);
     next_poll = SteadyTimeAfter(absl::ToChronoNanoseconds(options_.poll_period));
     WaitUntil(next_look);
   }
 }
 
+// The next look makes up for one that fails.
+void ChangeFeed::LookOrReport(const Listener& listener) {
+  constexpr int kReported = 2;
+  failures_ = Look(listener).ok() ? 0 : failures_ + 1;
+  if (failures_ == kReported && listener.on_failure != nullptr) listener.on_failure();
+}
+
 void ChangeFeed::PollLoop(const Listener& listener) {
   while (!stopping()) {
-    Look(listener).IgnoreError();  // the next look makes up for it
+    LookOrReport(listener);
     WaitUntil(SteadyTimeAfter(absl::ToChronoNanoseconds(options_.poll_period)));
   }
 }

@@ -42,6 +42,8 @@ class ChangeFeed {
     std::function<void(const std::vector<jobs::Job>& jobs)> on_jobs;
     // More was changed than the database remembers: any job may be another than before.
     std::function<void()> on_gap;
+    // Two looks in a row have failed: nobody here knows what changes. May be null.
+    std::function<void()> on_failure = nullptr;
   };
 
   // `sessions` and `node` must outlive it.
@@ -64,6 +66,7 @@ class ChangeFeed {
   void ListenLoop(const Listener& listener);
   void PollLoop(const Listener& listener);
   void WaitUntil(SteadyTime time);
+  void LookOrReport(const Listener& listener);
   absl::Status TellJobs(const std::set<std::string>& ids, const Listener& listener) const;
   bool stopping() const;
 
@@ -72,6 +75,7 @@ class ChangeFeed {
   const ChangeFeedOptions options_;
   Sessions hints_;                    // commits without a sync: nothing is lost with a hint
   std::map<int64_t, int64_t> known_;  // by lane, the last write that is known; of one thread
+  int failures_ = 0;                  // looks that failed in a row; of the same thread
   mutable Mutex mutex_;
   CondVar changed_;
   CondVar stop_;

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -151,6 +152,24 @@ TEST_F(ChangeFeedTest, AHintWakesTheOtherNode) {
     came_.WaitUntil(mutex_, SteadyTimeAfter(std::chrono::milliseconds(200)));
   }
   EXPECT_FALSE(told_.empty());
+}
+
+// A node that cannot read changes says so once, and goes on.
+TEST_F(ChangeFeedTest, LooksThatFailAreReported) {
+  ChangeFeed polling(&b_->sessions, b_->node.get(),
+                     {.has_hints = false, .poll_period = absl::Milliseconds(50)});
+  ASSERT_TRUE(polling.Begin().ok());
+  ChangeFeed::Listener listener = Listener();
+  std::atomic<int> failures = 0;
+  listener.on_failure = [&failures] { ++failures; };
+  polling.Start(std::move(listener));
+  MustRun("ALTER TABLE change RENAME TO away");
+  while (failures == 0) std::this_thread::yield();
+  MustRun("ALTER TABLE away RENAME TO change");
+  a_->Submit("job1");
+  const MutexLock lock(mutex_);
+  while (told_.empty()) came_.Wait(mutex_);
+  EXPECT_EQ(failures, 1);
 }
 
 TEST_F(ChangeFeedTest, HintsOfOnePeriodShareALook) {
