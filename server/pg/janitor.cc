@@ -34,8 +34,6 @@ absl::Status Janitor::Step() {
   {
     const MutexLock lock(mutex_);
     looks = now >= next_look_;
-    if (looks)
-      next_look_ = now + std::min(options_.nodes() * kSnapshotPeriod, options_.old_snapshot);
   }
   if (looks) RETURN_IF_ERROR(LookAtSnapshots());
   bool raises = false, cleans = false;
@@ -62,6 +60,7 @@ absl::Status Janitor::LookAtSnapshots() {
                                    {}));
   const absl::Time now = options_.steady_now();
   const MutexLock lock(mutex_);
+  next_look_ = now + std::min(options_.nodes() * kSnapshotPeriod, options_.old_snapshot);
   if (rows.Int(0, 0) == oldest_) return absl::OkStatus();
   oldest_ = rows.Int(0, 0);
   oldest_since_ = now;
