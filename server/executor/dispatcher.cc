@@ -6,7 +6,8 @@
 namespace npuc::executor {
 namespace {
 
-constexpr std::chrono::milliseconds kTimerPeriod(200);  // how late a deadline may be noticed
+// A deadline may be noticed so late, and as late as the board looks.
+constexpr std::chrono::milliseconds kTimerPeriod(200);
 constexpr std::chrono::seconds kStoreErrorPause(1);
 constexpr std::chrono::milliseconds kNoWorkersPause(100);
 

@@ -26,10 +26,10 @@ using Kind = ClaimPlanner::Plan::Kind;
 constexpr int kMaxClaimTries = 16;
 constexpr scheduler::QuestionPeriod kViewPeriod = {.least = absl::Milliseconds(100),
                                                    .per_node = absl::Milliseconds(10)};
-constexpr scheduler::QuestionPeriod kCarePeriod = {.least = absl::Milliseconds(200),
+constexpr scheduler::QuestionPeriod kCarePeriod = {.least = absl::Seconds(1),
                                                    .per_node = absl::Milliseconds(5)};
 constexpr scheduler::QuestionPeriod kCommonPeriod = {.least = absl::Milliseconds(200),
-                                                     .per_node = absl::Milliseconds(100)};
+                                                     .per_node = absl::Milliseconds(250)};
 constexpr double kPollSeconds = 1;
 constexpr double kTtlSeconds = 10;
 constexpr double kBeatSeconds = 2;
