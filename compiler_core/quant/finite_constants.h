@@ -6,8 +6,9 @@
 namespace npuc {
 
 // The graph with finite numbers, -65504 and 65504, in place of the infinite ones of constants that
-// sums, differences, maxima and minima alone read, as the masks before a Softmax. Integers have no
-// infinity, and a mask works by being far below everything else.
+// end, through sums, differences, maxima, minima and moves, in operands of Softmax alone: masks.
+// Integers have no infinity, and a mask works by being far below everything else. What reads other
+// such constants sees them as they are.
 Graph WithFiniteConstants(Graph graph);
 
 }  // namespace npuc
