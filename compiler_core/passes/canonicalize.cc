@@ -204,10 +204,10 @@ void MergedPad(const Rule& rule) {
   node.inputs = inner.inputs;
 }
 
-// The maxima of windows over a border of a number below all others, which converters write for the
-// padding of a MaxPool, are those of windows that leave the border out. As a tensor of its own the
-// border would widen the range that an integer core has to hold. Converters take -infinity, the
-// lowest number of f32, bf16 or fp16, or -1e9: all at most the lowest of fp16.
+// The maxima of windows over a border of a number that is taken to lie below all others, which
+// converters write for the padding of a MaxPool, are those of windows that leave the border out. As
+// a tensor of its own the border would widen the range that an integer core has to hold. Converters
+// take -infinity, the lowest number of f32, bf16 or fp16, or -1e9: all at most the lowest of fp16.
 void MaximaWithoutBorder(const Rule& rule) {
   constexpr double kLowest = -65504;
   Node& node = rule.node;

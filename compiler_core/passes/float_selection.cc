@@ -265,8 +265,9 @@ class Selector {
     }
   }
 
-  // By old value: so many positions that a Gather has, where the value is its index, or a choice or
-  // a move gives that of it; 0: none.
+  // By old value: so many positions that a Gather has, where the value is its index, or a move
+  // gives that of it, or a choice between it and it plus a constant, as negative ones are counted
+  // from the end; 0: none.
   void FindPositions(const Graph& graph) {
     positions_.assign(static_cast<size_t>(graph.value_count()), 0);
     const auto at = [&](ValueId id) -> int64_t& {
@@ -282,12 +283,18 @@ class Selector {
         count = std::max(count, shape[static_cast<size_t>(axis < 0 ? axis + rank : axis)]);
         continue;
       }
-      const bool passes = IsMove(node.op) || node.op == Op::kCast || node.op == Op::kSelect;
-      if (!passes || node.outputs.size() != 1) continue;
+      if (node.outputs.size() != 1) continue;
       const int64_t count = at(node.outputs[0]);
-      for (size_t k = node.op == Op::kSelect ? 1 : 0; k < node.inputs.size(); ++k) {
-        at(node.inputs[k]) = std::max(at(node.inputs[k]), count);
+      if (node.op == Op::kSelect) {
+        for (const size_t k : {1, 2}) {
+          const Node& other = graph.def(node.inputs[3 - k]);
+          const bool counts_back = other.op == Op::kAdd && other.inputs[0] == node.inputs[k] &&
+                                   graph.ConstantOf(other.inputs[1]) != nullptr;
+          if (counts_back) at(node.inputs[k]) = std::max(at(node.inputs[k]), count);
+        }
       }
+      if (!IsMove(node.op) && node.op != Op::kCast) continue;
+      for (const ValueId input : node.inputs) at(input) = std::max(at(input), count);
     }
   }
 

@@ -194,6 +194,22 @@ TEST(FloatSelectionTest, StatesTheBoundsOfIndices) {
   EXPECT_FALSE(selection->graph.def(selection->graph.inputs()[0]).attrs.contains(kMostFact));
 }
 
+// An index may be chosen because another is outside of the table.
+TEST(FloatSelectionTest, StatesNoBoundsOfWhatAChoiceLeavesOut) {
+  const auto selection = SelectInFloats(Parsed(R"(  %t = Placeholder() : f32[10,2] @"t"
+  %i = Placeholder() : i64[3] @"i"
+  %end = Const() {value = i64[] "f401000000000000"} : i64[]
+  %three = Const() {value = i64[] "0300000000000000"} : i64[]
+  %is_end = Equal(%i, %end) : bool[3] @"is_end"
+  %k = Select(%is_end, %three, %i) : i64[3] @"k"
+  %y = Gather(%t, %k) {axis = 0} : f32[3,2] @"y"
+  return %y @"y"
+)"),
+                                        {});
+  ASSERT_TRUE(selection.ok()) << selection.status();
+  EXPECT_FALSE(selection->graph.def(selection->graph.inputs()[1]).attrs.contains(kMostFact));
+}
+
 TEST(FloatSelectionTest, CastsWithinTheTypesRange) {
   ExpectSame(R"(  %x = Placeholder() : f32[5] @"x"
   %s = Sigmoid(%x) : f32[5] @"s"
