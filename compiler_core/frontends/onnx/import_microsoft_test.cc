@@ -174,6 +174,44 @@ TEST(ImportMicrosoft, AProductOfIntegersOfKnownScalesTakesAConstantBias) {
   EXPECT_EQ(result.graph->def(result.graph->outputs()[0].value).op, Op::kAdd);
 }
 
+// Each channel has a scale, and the bias of rows is divided by those of columns.
+TEST(ImportMicrosoft, ABiasMovedFromItsScalesIsAddedInIntegers) {
+  ModelBuilder b;
+  b.Input("x", {2, 2}).Output("y").Floats("w", {2, 2}, {0.5f, 5, 1.5f, 10});
+  b.Floats("sw", {2}, {0.5f, 5}).Floats("b", {2}, {10, -20}).Int64s("shape", {2, 1});
+  b.Node("QuantizeLinear", {"w", "sw"}, {"wq"});
+  b.Node("DynamicQuantizeLinear", {"x"}, {"q", "sx", "zx"}).Node("Mul", {"sx", "sw"}, {"scale"});
+  b.Node("Div", {"b", "scale"}, {"steps"}).Node("Floor", {"steps"}, {"whole"});
+  b.Node("Cast", {"whole"}, {"bq"}).Int("to", 6).Node("Reshape", {"bq", "shape"}, {"br"});
+  b.Node("MatMulInteger", {"q", "wq", "zx"}, {"sums"}).Node("Add", {"sums", "br"}, {"all"});
+  b.Node("Cast", {"all"}, {"numbers"}).Int("to", 1).Node("Mul", {"numbers", "scale"}, {"y"});
+  const ImportResult result = RunImport(b.Bytes());
+  ASSERT_TRUE(result.graph.ok()) << result.Text();
+  EXPECT_EQ(result.graph->def(result.graph->outputs()[0].value).op, Op::kMul);
+}
+
+// A boolean is no number of the sums.
+TEST(ImportMicrosoft, AProductOfIntegersEndsAtACastThatNarrows) {
+  ModelBuilder b;
+  b.Input("x", {1, 2}).Output("y").Floats("w", {2, 1}, {3, 4}).Floats("one", {}, {1});
+  b.Floats("sx", {}, {0.5f}).Floats("scale", {}, {0.5f});
+  b.Node("QuantizeLinear", {"w", "one"}, {"wq"}).Node("QuantizeLinear", {"x", "sx"}, {"q"});
+  b.Node("MatMulInteger", {"q", "wq"}, {"sums"}).Node("Cast", {"sums"}, {"is_any"}).Int("to", 9);
+  b.Node("Cast", {"is_any"}, {"numbers"}).Int("to", 1).Node("Mul", {"numbers", "scale"}, {"y"});
+  EXPECT_THAT(ValuesOf(b.Bytes(), {{1, 2}}), Pointwise(FloatNear(1e-6f), {0.5f}));
+}
+
+// A scale may itself be stored as integers.
+TEST(ImportMicrosoft, AProductOfIntegersTakesNoStoredScale) {
+  ModelBuilder b;
+  b.Input("x", {1, 2}).Output("y").Floats("w", {2, 1}, {3, 4}).Floats("one", {}, {1});
+  b.Floats("two", {}, {2}).Floats("scale", {}, {2}).Node("QuantizeLinear", {"w", "one"}, {"wq"});
+  b.Node("QuantizeLinear", {"two", "one"}, {"sq"}).Node("DequantizeLinear", {"sq", "one"}, {"sx"});
+  b.Node("QuantizeLinear", {"x", "sx"}, {"q"}).Node("MatMulInteger", {"q", "wq"}, {"sums"});
+  b.Node("Cast", {"sums"}, {"numbers"}).Int("to", 1).Node("Mul", {"numbers", "scale"}, {"y"});
+  EXPECT_THAT(ValuesOf(b.Bytes(), {{2, 4}}), Pointwise(FloatNear(1e-6f), {22.0f}));
+}
+
 TEST(ImportMicrosoft, AProductOfIntegersKeepsTheScaleThatItsOperandStates) {
   ModelBuilder b;
   b.Input("x", {1, 1, 1, 2}).Output("y");

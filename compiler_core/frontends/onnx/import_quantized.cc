@@ -201,11 +201,11 @@ absl::StatusOr<ValueRef> Centred(NodeImporter& node, int i, int zero_at, DType d
 // Two zero points, null for 0, that are one value or equal constants.
 bool AreSame(const ValueRef& a, const ValueRef& b) {
   const auto is_zero = [](const ValueRef& v) {
-    return v == nullptr || (frontend::IsKnown(v) && v->constant->element_count() == 1 &&
+    return v == nullptr || (v->constant.has_value() && v->constant->element_count() == 1 &&
                             v->constant->int_at(0) == 0);
   };
   if (a == b || (is_zero(a) && is_zero(b))) return true;
-  return a != nullptr && b != nullptr && frontend::IsKnown(a) && frontend::IsKnown(b) &&
+  return a != nullptr && b != nullptr && a->constant.has_value() && b->constant.has_value() &&
          a->constant->element_count() == 1 && b->constant->element_count() == 1 &&
          a->constant->int_at(0) == b->constant->int_at(0);
 }
@@ -217,7 +217,7 @@ void NoteProduct(NodeImporter& node, absl::string_view op, const ValueRef& sums,
   const ValueRef x_zero = node.has(2) ? node.input(2) : nullptr;
   const ValueRef w_zero = node.has(3) ? node.input(3) : nullptr;
   if (x == nullptr || !node.IsConstant(1) || node.rank(1) < 2 || !AreSame(x->zero, x_zero) ||
-      (w_zero != nullptr && !frontend::IsKnown(w_zero))) {
+      (w_zero != nullptr && !w_zero->constant.has_value())) {
     return;
   }
   const auto compute = [node, op](ValueRef a, ValueRef b) mutable {

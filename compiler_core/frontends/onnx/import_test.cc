@@ -190,8 +190,6 @@ TEST(OnnxImportTest, QuantizeLinearReadsItsOutputType) {
   EXPECT_THAT(refusal(22), HasSubstr("output_dtype is INT4; quantize to INT8"));
 }
 
-// Sets 7 to 13: "Output case #1: Y, mean, var, saved_mean, saved_var (training mode). Output case
-// #2: Y (test mode)"; set 6: is_test, "default is 0".
 // onnxconverter-common casts inputs to FLOAT16 beside weights of FLOAT16, and results back.
 TEST(OnnxImportTest, FloatsOfEveryTypeAreOneType) {
   for (const int input_type : {1, 10, 11, 16}) {
@@ -208,6 +206,8 @@ TEST(OnnxImportTest, FloatsOfEveryTypeAreOneType) {
   }
 }
 
+// Sets 7 to 13: "Output case #1: Y, mean, var, saved_mean, saved_var (training mode). Output case
+// #2: Y (test mode)"; set 6: is_test, "default is 0".
 TEST(OnnxImportTest, BatchNormalizationOfABatchIsRefused) {
   const auto text = [](int64_t opset, const std::vector<std::string>& outputs, int64_t is_test) {
     ModelBuilder b(opset);

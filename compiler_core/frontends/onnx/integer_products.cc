@@ -21,6 +21,14 @@ bool IsPerChannel(const Tensor& scale, int64_t channels, int result_axis) {
   return axis >= 0 && shape[static_cast<size_t>(axis)] == channels;
 }
 
+// True: a cast to that type keeps the sums' numbers.
+bool HoldsSums(DType dtype) {
+  return IsFloat(dtype) || dtype == DType::kInt32 || dtype == DType::kInt64;
+}
+
+// True: the value is known as numbers of its own type, and not as integers that stand for them.
+bool IsPlain(const ValueRef& value) { return IsKnown(value) && !value->stored.has_value(); }
+
 // True: `id` is the product of the two scales.
 bool IsProductOf(const Graph& graph, ValueId id, ValueId computed, const Tensor& constant) {
   const Node& node = graph.def(id);
@@ -49,7 +57,7 @@ void IntegerProducts::SetSums(const ValueRef& sums, Product product) {
 
 void IntegerProducts::SetCast(const ValueRef& value, const ValueRef& cast) {
   const auto it = sums_.find(value.get());
-  if (it == sums_.end() || cast == value) return;
+  if (it == sums_.end() || cast == value || !HoldsSums(cast->type.dtype)) return;
   Product product = it->second.value;
   SetSums(cast, std::move(product));
 }
@@ -67,7 +75,7 @@ void IntegerProducts::SetSum(const ValueRef& a, const ValueRef& b, const ValueRe
 }
 
 void IntegerProducts::SetScales(const ValueRef& a, const ValueRef& b, const ValueRef& result) {
-  if (IsKnown(a) == IsKnown(b)) return;
+  if (IsKnown(a) == IsKnown(b) || (IsKnown(a) ? a : b)->stored.has_value()) return;
   scales_[result.get()] = {result, IsKnown(a) ? Scales{b, a} : Scales{a, b}};
 }
 
@@ -78,13 +86,18 @@ ValueRef IntegerProducts::RealBias(Emitter& node, const Product& product, const 
   ValueId id = product.bias->id;
   for (const Op op : {Op::kReshape, Op::kCast, Op::kFloor}) {
     const Node& step = graph.def(id);
-    if (step.op == op)
+    if (step.op == op) {
+      if (op == Op::kCast && !HoldsSums(graph.type(id).dtype)) return nullptr;
       id = step.inputs[0];
-    else if (op != Op::kReshape)
+    } else if (op != Op::kReshape) {
       return nullptr;
+    }
   }
   const Node& quotient = graph.def(id);
   if (quotient.op != Op::kDiv) return nullptr;
+  // Scales of channels lie along one dimension, and so must what they divide.
+  const bool is_moved = product.bias->type.shape != graph.type(id).shape;
+  if (is_moved && scales.constant->constant->element_count() != 1) return nullptr;
   const Tensor* const real = graph.ConstantOf(quotient.inputs[0]);
   const TensorType& type = product.bias->type;
   if (real == nullptr || real->element_count() != type.element_count() ||
@@ -140,10 +153,10 @@ std::optional<absl::StatusOr<ValueRef>> IntegerProducts::Finish(Emitter& node,
   double divisor = 1;
   ValueRef bias;
   if (IsKnown(product.x.scale)) {
-    if (!IsKnown(scale)) return std::nullopt;
+    if (!IsPlain(scale) || !IsPlain(product.x.scale)) return std::nullopt;
     factor = &*scale->constant;
     divisor = product.x.scale->constant->at(0);
-    if (product.bias != nullptr && IsKnown(product.bias)) {
+    if (product.bias != nullptr && IsPlain(product.bias)) {
       absl::StatusOr<ValueRef> steps = node.Converted(product.bias, factor->dtype());
       if (steps.ok()) steps = node.Emit("Mul", {*steps, scale});
       if (!steps.ok()) return steps;
