@@ -258,7 +258,6 @@ absl::Status ImportGatherNd(NodeImporter& node) {
                                                    /*may_be_negative=*/false));
 }
 
-// Operands: indices, depth, the values on and off.
 // Operands: value, update, the position where the update begins. TensorFlow Lite moves an update
 // that ends outside of the value into it.
 absl::Status ImportDynamicUpdateSlice(NodeImporter& node) {
@@ -358,6 +357,7 @@ absl::Status ImportScatterNd(NodeImporter& node) {
   return node.SetOutput(frontend::GatherFlat(node, both, sources, shape));
 }
 
+// Operands: indices, depth, the values on and off.
 absl::Status ImportOneHot(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(4, 4));
   ASSIGN_OR_RETURN(const int64_t depth, node.ConstantInt(1, "depth"));

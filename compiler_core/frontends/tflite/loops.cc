@@ -43,8 +43,15 @@ std::vector<ValueRef> SubgraphImport::RunCalled(const OperatorView& op, int numb
                                                 const std::vector<ValueRef>& operands) {
   const SubgraphView& graph = shared_.file.subgraph(number);
   const std::string outer = outer_.empty() ? SourceOf(op).name : outer_;
-  const int count = static_cast<int>(graph.operators.size()) + 1;
-  if (!shared_.unroller.TakeOperators(SourceOf(op), count)) return {};
+  // Values that it passes on, and operands, cost time as operators do.
+  constexpr size_t kOperandsPerOperator = 16;
+  size_t count = 1 + operands.size() + graph.outputs.size();
+  for (const OperatorView& inner : graph.operators) {
+    count += 1 + inner.inputs.size() / kOperandsPerOperator;
+  }
+  const int charged =
+      static_cast<int>(std::min<size_t>(count, frontend::kMaxUnrolledOperators + 1));
+  if (!shared_.unroller.TakeOperators(SourceOf(op), charged)) return {};
   SubgraphImport import(&shared_, graph, outer, nesting_ + 1);
   import.CheckShapes(false);
   for (size_t i = 0; i < operands.size(); ++i) import.Give(graph.inputs[i], operands[i]);
