@@ -301,7 +301,7 @@ absl::Status ImportDynamicUpdateSlice(NodeImporter& node) {
     if (end < whole[axis]) {
       ASSIGN_OR_RETURN(parts.emplace_back(), slab(end, whole[axis]));
     }
-    ASSIGN_OR_RETURN(grown, node.Joined(std::move(parts), static_cast<int64_t>(axis)));
+    ASSIGN_OR_RETURN(grown, node.Joined(parts, static_cast<int64_t>(axis)));
   }
   return node.SetOutput(std::move(grown));
 }
