@@ -109,11 +109,13 @@ class S3:
             "--cluster-content-ca-file", authority + ".pem")
 
     def _port(self, folder):
-        harness.check(self._node.poll() is None, "s3rver ended")
         with open(os.path.join(folder, "s3rver.log"), encoding="utf-8") as log:
-            for line in log:
-                if "listening on" in line:
-                    return int(line.rsplit(":", 1)[1])
+            said = log.read()
+        code = self._node.poll()
+        harness.check(code is None, f"s3rver ended with {code}: {said[-1000:]}")
+        for line in said.splitlines():
+            if "listening on" in line:
+                return int(line.rsplit(":", 1)[1])
         return None
 
     def write_credentials(self, secret):
