@@ -40,8 +40,10 @@ async function submit(page) {
     for (const [name, bytes] of list) transfer.items.add(new File([new Uint8Array(bytes)], name));
     document.querySelector(".drop").dispatchEvent(new DragEvent("drop", { dataTransfer: transfer, bubbles: true, cancelable: true }));
   }, files);
-  const button = await until("the button", () => page.evaluateHandle(() => [...document.querySelectorAll("main button")].find((one) => one.textContent === "Submit" && !one.disabled)));
-  await button.asElement().click();
+  // A handle of nothing is an object, too: the element says whether the button is there.
+  const find = () => page.evaluateHandle(() => [...document.querySelectorAll("main button")].find((one) => one.textContent === "Submit" && !one.disabled));
+  const button = await until("the button", async () => (await find()).asElement());
+  await button.click();
   await stateIs(page, "succeeded");
   await page.waitForSelector("#result .r-verdict");
   const id = page.url().split("/").at(-1);
