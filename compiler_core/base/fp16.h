@@ -10,6 +10,9 @@ namespace npuc {
 // Arithmetic is done by converting to float, computing, and rounding back: for + - * / and sqrt
 // that equals a correctly rounded binary16 operation, since 24 >= 2*11 + 2 (Figueroa, 1995).
 
+// The largest finite number; the lowest is its negative.
+inline constexpr double kLargestHalf = 65504;
+
 // Rounding: to nearest, ties to even. Overflow gives infinity; NaN keeps its sign and top payload
 // bits and is made quiet.
 constexpr uint16_t FloatToHalf(float value) {

@@ -301,14 +301,13 @@ bool ReadShapes(const Reading& reading, const ConfigNode& node, ConfigSetting& s
 
 // A range must give a compression step that fp16 can hold.
 bool CheckRange(const Reading& reading, const ConfigNode& node, const ConfigRange& range) {
-  constexpr double kHalfMax = 65504;
   const std::string what = absl::StrCat("the range of '", Printable(range.name.text), "', [",
                                         range.min, ", ", range.max, "],");
   if (range.min >= range.max) {
     return reading.NotAllowed(node, absl::StrCat(what, " does not have min below max"),
                               "write [min, max]");
   }
-  if (range.min < -kHalfMax || range.max > kHalfMax) {
+  if (range.min < -kLargestHalf || range.max > kLargestHalf) {
     return reading.NotAllowed(node, absl::StrCat(what, " leaves fp16's -65504..65504"),
                               "write a range that fp16 can hold");
   }

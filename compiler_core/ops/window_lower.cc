@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "compiler_core/base/fp16.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/ir/cmd/raw_forms.h"
 #include "compiler_core/ops/move_emit.h"
@@ -14,8 +15,8 @@
 namespace npuc {
 namespace {
 
-// The lowest finite fp16: what padding counts as in a maximum.
-constexpr float kLowestHalf = -65504.0f;
+// What padding counts as in a maximum.
+constexpr auto kLowestHalf = static_cast<float>(-kLargestHalf);
 
 bool HasPadding(const WindowGeometry& window) {
   return window.pad_before[0] + window.pad_before[1] + window.pad_after[0] + window.pad_after[1] >

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler_core/base/fp16.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/ops/shape_util.h"
 #include "compiler_core/passes/apply.h"
@@ -209,11 +210,10 @@ void MergedPad(const Rule& rule) {
 // a tensor of its own the border would widen the range that an integer core has to hold. Converters
 // take -infinity, the lowest number of f32, bf16 or fp16, or -1e9: all at most the lowest of fp16.
 void MaximaWithoutBorder(const Rule& rule) {
-  constexpr double kLowest = -65504;
   Node& node = rule.node;
   if (rule.op() != Op::kMaxPool) return;
   const Node& pad = rule.operand(0);
-  if (pad.op != Op::kPad || !(FloatAttrOr(pad, "value", 0.0) <= kLowest)) return;
+  if (pad.op != Op::kPad || !(FloatAttrOr(pad, "value", 0.0) <= -kLargestHalf)) return;
   const auto& paddings = std::get<std::vector<int64_t>>(pad.attrs.find("paddings")->second);
   if (paddings[0] != 0 || paddings[1] != 0 || paddings[6] != 0 || paddings[7] != 0) return;
   const std::vector<int64_t>& kernel = *Ints(node, "kernel");

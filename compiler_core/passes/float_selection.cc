@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/base/fp16.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/ops/facts.h"
 #include "compiler_core/ops/graph_builder.h"
@@ -23,7 +24,6 @@ namespace npuc {
 namespace {
 
 constexpr int64_t kMaxExactInFloat = int64_t{1} << 24;
-constexpr double kLargestHalf = 65504;
 // Elements of the rows that one Gather compares its indices with.
 constexpr int64_t kMaxRows = int64_t{1} << 20;
 // A whole number counts as another one where it is less than this off: what cores round.

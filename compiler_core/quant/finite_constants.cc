@@ -5,12 +5,11 @@
 #include <utility>
 #include <vector>
 
+#include "compiler_core/base/fp16.h"
 #include "compiler_core/ops/op.h"
 
 namespace npuc {
 namespace {
-
-constexpr float kLargest = 65504;  // as passes/float_selection.h has it for choices
 
 bool TakesLimits(Op op) {
   return op == Op::kAdd || op == Op::kSub || op == Op::kMaximum || op == Op::kMinimum;
@@ -54,7 +53,7 @@ Graph WithFiniteConstants(Graph graph) {
     if (std::none_of(values.begin(), values.end(), [](float x) { return std::isinf(x); })) continue;
     std::vector<float> finite(values.begin(), values.end());
     for (float& x : finite) {
-      if (std::isinf(x)) x = std::copysign(kLargest, x);
+      if (std::isinf(x)) x = std::copysign(static_cast<float>(kLargestHalf), x);
     }
     Tensor changed = Tensor::FromFloats(constant.shape(), finite);
     graph.mutable_node(NodeId(i)).attrs.find("value")->second = std::move(changed);

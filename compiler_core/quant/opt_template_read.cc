@@ -165,8 +165,7 @@ void TemplateHandler::SetBits(size_t offset, const std::string& shown, double nu
 }
 
 void TemplateHandler::SetBound(size_t offset, const std::string& shown, double number) {
-  constexpr double kHalfMax = 65504;
-  if (number >= -kHalfMax && number <= kHalfMax) {
+  if (number >= -kLargestHalf && number <= kLargestHalf) {
     (key_ == "min" ? setting_.min : setting_.max) = number;
     return;
   }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compiler_core/base/fp16.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/common/activations.h"
 #include "compiler_core/frontends/common/evaluator.h"
@@ -77,7 +78,6 @@ absl::StatusOr<ValueRef> BelowAll(Emitter& node, const ValueRef& x, int64_t axis
 
 // The finite number of the type that is furthest from 0, below it or above.
 ValueRef FiniteEnd(Emitter& node, const ValueRef& x, double sign) {
-  constexpr double kLargestHalf = 65504;
   const DType dtype = x->type.dtype;
   const double largest = dtype == DType::kFloat16   ? kLargestHalf
                          : dtype == DType::kFloat64 ? std::numeric_limits<double>::max()

@@ -5,6 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "compiler_core/base/fp16.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/torchscript/layout.h"
 #include "compiler_core/frontends/torchscript/op_call.h"
@@ -15,7 +16,6 @@ namespace {
 constexpr int64_t kMaxSide = int64_t{1} << 16;
 constexpr int64_t kMaxDilatedTaps = 1024;
 constexpr int64_t kMaxBins = 256;
-constexpr double kLowest = -65504;  // of fp16
 
 // Index 0 is height, 1 is width.
 struct Window {
@@ -104,7 +104,7 @@ absl::StatusOr<ValueRef> DilatedMaximum(OpCall& call, const ValueRef& image, con
     return call.FailMode(absl::StrCat("a dilated window of more than ", kMaxDilatedTaps, " taps"),
                          "use a smaller window");
   }
-  ASSIGN_OR_RETURN(const ValueRef padded, PadImage(call, image, w, kLowest, true));
+  ASSIGN_OR_RETURN(const ValueRef padded, PadImage(call, image, w, -kLargestHalf, true));
   std::vector<int64_t> out(2);
   for (size_t axis = 0; axis < 2; ++axis) {
     const int64_t extent = (w.kernel[axis] - 1) * w.dilation[axis] + 1;
