@@ -41,6 +41,21 @@ Interval IntervalOf(const Tensor& constant) {
   return interval;
 }
 
+std::optional<Interval> IntervalOfResult(Op op, const Interval& x) {
+  switch (op) {
+    case Op::kNeg:
+      return Interval{-x.most, -x.least};
+    case Op::kAbs:
+      return Interval{0, LargestSize(x)};
+    case Op::kRelu:
+      return Interval{std::max(x.least, 0.0), std::max(x.most, 0.0)};
+    case Op::kRelu6:
+      return Interval{std::clamp(x.least, 0.0, 6.0), std::clamp(x.most, 0.0, 6.0)};
+    default:
+      return std::nullopt;
+  }
+}
+
 std::optional<Interval> IntervalOfResult(Op op, const Interval& a, const Interval& b) {
   switch (op) {
     case Op::kMaximum:

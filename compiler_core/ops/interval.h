@@ -27,6 +27,9 @@ Interval Product(const Interval& a, const Interval& b);
 // Unknown for a constant without elements, and for one with a NaN.
 Interval IntervalOf(const Tensor& constant);
 
+// The results of Neg, Abs, Relu and Relu6; nullopt: another operator.
+std::optional<Interval> IntervalOfResult(Op op, const Interval& x);
+
 // The results of Add, Sub, Mul, Maximum and Minimum, in exact arithmetic; nullopt: another
 // operator.
 std::optional<Interval> IntervalOfResult(Op op, const Interval& a, const Interval& b);

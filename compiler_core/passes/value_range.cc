@@ -1,6 +1,5 @@
 #include "compiler_core/passes/value_range.h"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -17,10 +16,6 @@ constexpr int kMaxDepth = 12;  // operators between the value and the furthest o
 // read is looked at for each of them, and a concatenation has any number of operands.
 constexpr int64_t kMaxLooks = int64_t{1} << 12;
 
-Interval Meet(const Interval& a, double least, double most) {
-  return {std::clamp(a.least, least, most), std::clamp(a.most, least, most)};
-}
-
 Interval Quotient(const Interval& a, const Interval& b) {
   if (b.least <= 0 && b.most >= 0) return kUnknown;
   return Product(a, {1 / b.most, 1 / b.least});
@@ -34,8 +29,6 @@ Interval RangeOfUnary(Op op, const Interval& x) {
       return {0, 1};
     case Op::kTanh:
       return {-1, 1};
-    case Op::kRelu:
-      return Meet(x, 0, kInfinity);
     case Op::kAbs:
     case Op::kExp:
     case Op::kSqrt:
@@ -43,10 +36,6 @@ Interval RangeOfUnary(Op op, const Interval& x) {
       return {0, kInfinity};
     case Op::kReduceSum:
       return x.least >= 0 ? Interval{0, kInfinity} : kUnknown;
-    case Op::kRelu6:
-      return Meet(x, 0, 6);
-    case Op::kNeg:
-      return {-x.most, -x.least};
     case Op::kFloor:
       return {std::floor(x.least), std::floor(x.most)};
     case Op::kRound:
@@ -61,7 +50,7 @@ Interval RangeOfUnary(Op op, const Interval& x) {
     case Op::kReduceMean:
       return x;
     default:
-      return kUnknown;
+      return IntervalOfResult(op, x).value_or(kUnknown);
   }
 }
 

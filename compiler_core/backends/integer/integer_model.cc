@@ -50,16 +50,14 @@ std::optional<ValueRange> BoundsOfResult(const Graph& graph, const Node& node,
   }
   if (!is_bounded) return std::nullopt;
   std::optional<Interval> result;
-  if (operands.size() == 2) result = IntervalOfResult(node.op, operands[0], operands[1]);
-  const auto& [least, most] = operands[0];
-  if (BoolAttrOr(node, kPicksRowsFact, false)) result = operands[1];
-  if (node.op == Op::kNeg) result = Interval{-most, -least};
-  if (node.op == Op::kAbs) result = Interval{0, std::max(-least, most)};
-  if (node.op == Op::kRelu) result = Interval{std::max(least, 0.0), std::max(most, 0.0)};
-  if (node.op == Op::kRelu6) {
-    result = Interval{std::clamp(least, 0.0, 6.0), std::clamp(most, 0.0, 6.0)};
+  if (BoolAttrOr(node, kPicksRowsFact, false)) {
+    result = operands[1];
+  } else if (operands.size() == 2) {
+    result = IntervalOfResult(node.op, operands[0], operands[1]);
+  } else if (operands.size() == 1) {
+    const bool moves = TraitsOf(node.op).keeps_parameters;
+    result = moves ? operands[0] : IntervalOfResult(node.op, operands[0]);
   }
-  if (TraitsOf(node.op).keeps_parameters && operands.size() == 1) result = operands[0];
   if (!result.has_value() || !std::isfinite(result->least) || !std::isfinite(result->most)) {
     return std::nullopt;
   }
@@ -67,8 +65,7 @@ std::optional<ValueRange> BoundsOfResult(const Graph& graph, const Node& node,
 }
 
 // The bounds that are stated of whole numbers, and those of what is computed with these alone, as
-// the rows of a table that an index picks.
-// Calibration data may not reach them.
+// the rows of a table that an index picks. Calibration data may not reach them.
 std::map<ValueId, ValueRange> StatedBounds(const Graph& graph) {
   std::map<ValueId, ValueRange> bounds;
   for (const Node& node : graph.nodes()) {

@@ -263,8 +263,6 @@ class Spreader {
       const double value = FloatAttrOr(node, "value", 0.0);
       return Hull(x, {value, value});
     }
-    if (node.op == Op::kNeg) return Interval{-x.most, -x.least};
-    if (node.op == Op::kAbs) return Interval{0, LargestSize(x)};
     if (const std::optional<Clamp> clamp = ClampOf(graph_, node); clamp.has_value()) {
       const Interval operand = RangeOf(clamp->operand, known);
       return Interval{std::clamp(operand.least, clamp->low, clamp->high),
@@ -276,9 +274,9 @@ class Spreader {
       for (const ValueId input : node.inputs) all = Hull(all, RangeOf(input, known));
       return all;
     }
+    if (node.inputs.size() == 1) return IntervalOfResult(node.op, x);
     if (node.inputs.size() != 2) return std::nullopt;
-    const Interval y = RangeOf(node.inputs[1], known);
-    return IntervalOfResult(node.op, x, y);
+    return IntervalOfResult(node.op, x, RangeOf(node.inputs[1], known));
   }
 
   std::optional<Interval> RangeOfProduct(const Node& node, const Interval& x) const {
