@@ -82,13 +82,18 @@ ValueId RestoredIntegers(const Graph& graph, const Node& node, const TensorType&
   return AreInverse(node, dequantize, result) ? dequantize.inputs[0] : ValueId();
 }
 
+// The value that the node's only result equals; invalid where there is none.
+ValueId EqualValue(const Graph& graph, const Node& node, const TensorType& result) {
+  if (node.outputs.size() != 1) return ValueId();
+  if (IsIdentity(graph, node, result)) return node.inputs[0];
+  const ValueId integers = RestoredIntegers(graph, node, result);
+  return integers.valid() ? integers : UnboundedOperand(graph, node, result);
+}
+
 // Whether the pass has anything to do at a node; the first such node shows before any is changed.
 bool IsRemovable(const Graph& graph, const Node& node) {
   if (node.op == Op::kReshape && graph.def(node.inputs[0]).op == Op::kReshape) return true;
-  const TensorType& result = graph.type(node.outputs[0]);
-  return RestoredIntegers(graph, node, result).valid() ||
-         UnboundedOperand(graph, node, result).valid() ||
-         (node.outputs.size() == 1 && IsIdentity(graph, node, result));
+  return EqualValue(graph, node, graph.type(node.outputs[0])).valid();
 }
 
 }  // namespace
@@ -104,15 +109,9 @@ Graph ApplyRemoveIdentity(Graph graph) {
       const Node& operand = rewriter.graph().def(node.inputs[0]);
       if (operand.op == Op::kReshape) node.inputs = operand.inputs;
     }
-    const TensorType& result = rewriter.type(node.outputs[0]);
-    const ValueId integers = RestoredIntegers(rewriter.graph(), node, result);
-    const ValueId unbounded = UnboundedOperand(rewriter.graph(), node, result);
-    if (integers.valid()) {
-      rewriter.Replace(node, integers);
-    } else if (unbounded.valid()) {
-      rewriter.Replace(node, unbounded);
-    } else if (node.outputs.size() == 1 && IsIdentity(rewriter.graph(), node, result)) {
-      rewriter.Replace(node, node.inputs[0]);
+    const ValueId equal = EqualValue(rewriter.graph(), node, rewriter.type(node.outputs[0]));
+    if (equal.valid()) {
+      rewriter.Replace(node, equal);
     } else {
       rewriter.Append(std::move(node));
     }
