@@ -47,6 +47,30 @@ absl::StatusOr<ValueRef> GatherFlat(Emitter& node, const ValueRef& flat,
   return node.Reshaped(picked, std::move(shape));
 }
 
+absl::StatusOr<std::vector<int64_t>> StartsOfTuples(const Tensor& indices, const Shape& shape,
+                                                    int64_t batch_dims, bool may_be_negative) {
+  const int64_t length = indices.shape().back();
+  const int64_t count = indices.element_count() / length;
+  const auto end_of_batch = shape.begin() + batch_dims;
+  const int64_t batches = ElementCount(Shape(shape.begin(), end_of_batch));
+  const int64_t size = ElementCount(Shape(end_of_batch + length, shape.end()));
+  std::vector<int64_t> starts;
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t start = i / (count / batches);
+    for (int64_t k = 0; k < length; ++k) {
+      const int64_t dim = end_of_batch[k];
+      const int64_t index = indices.int_at(i * length + k);
+      if (index < (may_be_negative ? -dim : 0) || index >= dim) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("index ", index, " is outside a dimension of ", dim));
+      }
+      start = start * dim + (index < 0 ? index + dim : index);
+    }
+    starts.push_back(start * size);
+  }
+  return starts;
+}
+
 absl::StatusOr<ValueRef> BroadcastTo(Emitter& node, const ValueRef& value, const Shape& shape) {
   if (value->type.shape == shape) return value;
   RETURN_IF_ERROR(CheckShape(shape));

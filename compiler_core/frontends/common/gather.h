@@ -17,6 +17,12 @@ absl::StatusOr<ValueRef> GatherFlat(Emitter& node, const ValueRef& flat,
 // The slices of one axis at known indices (in range, CHECKed).
 absl::StatusOr<ValueRef> GatherAxis(Emitter& node, const ValueRef& value, int64_t axis,
                                     const std::vector<int64_t>& indices);
+// The flat positions in a value of `shape` at which the slices begin that tuples of indices name.
+// The last dimension of `indices` is a tuple, over the dimensions behind the first batch_dims,
+// which both share; it has an element at least and no more than those. Negative indices count from
+// the end where they may be. INVALID_ARGUMENT: an index is outside of its dimension.
+absl::StatusOr<std::vector<int64_t>> StartsOfTuples(const Tensor& indices, const Shape& shape,
+                                                    int64_t batch_dims, bool may_be_negative);
 // The value repeated along dimensions of 1, and along new leading ones.
 absl::StatusOr<ValueRef> BroadcastTo(Emitter& node, const ValueRef& value, const Shape& shape);
 

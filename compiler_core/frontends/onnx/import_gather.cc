@@ -123,20 +123,8 @@ absl::StatusOr<Tuples> ReadTuples(NodeImporter& node, int64_t batch_dims) {
   tuples.lead.assign(shape.begin(), shape.end() - 1);
   tuples.size = Product(data, tuples.depth, rank);
   const int64_t count = ElementCount(tuples.lead);
-  const int64_t batches = Product(data, 0, batch_dims);
-  for (int64_t i = 0; i < count; ++i) {
-    int64_t start = count == 0 ? 0 : i / (count / batches);
-    for (int64_t k = 0; k < length; ++k) {
-      const int64_t dim = data[static_cast<size_t>(batch_dims + k)];
-      const int64_t index = tensor.int_at(i * length + k);
-      if (index < -dim || index >= dim) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("index ", index, " is outside a dimension of ", dim));
-      }
-      start = start * dim + (index < 0 ? index + dim : index);
-    }
-    tuples.starts.push_back(start * tuples.size);
-  }
+  ASSIGN_OR_RETURN(tuples.starts, frontend::StartsOfTuples(tensor, data, batch_dims,
+                                                           /*may_be_negative=*/true));
   if (tuples.size > 0 && count > kMaxEvaluatedElements / tuples.size) {
     return absl::InvalidArgumentError("the indices name too many elements");
   }

@@ -320,38 +320,31 @@ absl::Status ImportScatterNd(NodeImporter& node) {
     return absl::InvalidArgumentError(absl::StrCat("the indices are ", TypeToString(indices.type()),
                                                    " for a result ", ShapeToString(shape)));
   }
-  const int64_t slices = indices.element_count() / depth;
   Shape wanted(listed.begin(), listed.end() - 1);
   wanted.insert(wanted.end(), shape.begin() + depth, shape.end());
   if (wanted != node.shape(1)) {
     return absl::InvalidArgumentError(absl::StrCat("the updates are ", TypeToString(node.type(1)),
                                                    "; the indices name ", ShapeToString(wanted)));
   }
-  const int64_t size = slices == 0 ? 0 : node.type(1).element_count() / slices;
+  ASSIGN_OR_RETURN(const std::vector<int64_t> starts,
+                   frontend::StartsOfTuples(indices, shape, /*batch_dims=*/0,
+                                            /*may_be_negative=*/false));
+  const int64_t updated = node.type(1).element_count();
+  const int64_t size = starts.empty() ? 0 : updated / static_cast<int64_t>(starts.size());
   // Each element by its place in the zeros, which the updates follow.
   std::vector<int64_t> sources(static_cast<size_t>(count));
   std::iota(sources.begin(), sources.end(), int64_t{0});
-  for (int64_t i = 0; i < slices; ++i) {
-    int64_t start = 0;
-    for (int64_t k = 0; k < depth; ++k) {
-      const int64_t dim = shape[static_cast<size_t>(k)];
-      const int64_t index = indices.int_at(i * depth + k);
-      if (index < 0 || index >= dim) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("index ", index, " is outside a dimension of ", dim));
-      }
-      start = start * dim + index;
-    }
+  int64_t next = count;
+  for (const int64_t start : starts) {
     for (int64_t j = 0; j < size; ++j) {
-      int64_t& source = sources[static_cast<size_t>(start * size + j)];
+      int64_t& source = sources[static_cast<size_t>(start + j)];
       if (source >= count) {
         return node.FailMode("indices that name one place twice", "add the updates before");
       }
-      source = count + i * size + j;
+      source = next++;
     }
   }
   const ValueRef zeros = node.MakeConstant(Tensor::Zeros({node.type(1).dtype, {count}}));
-  const int64_t updated = node.type(1).element_count();
   ASSIGN_OR_RETURN(const ValueRef updates, node.Reshaped(node.input(1), {updated}));
   ASSIGN_OR_RETURN(const ValueRef both, node.Joined({zeros, updates}, 0));
   return node.SetOutput(frontend::GatherFlat(node, both, sources, shape));
