@@ -19,7 +19,7 @@ bool Unroller::TakeNesting(const NodeSource& source, int nesting) {
   return false;
 }
 
-bool Unroller::TakeOperators(const NodeSource& source, int count) {
+bool Unroller::TakeOperators(const NodeSource& source, int64_t count) {
   if (operators_left_ < count) {
     state_.AddError(DiagnosticKind::kModelLimitExceeded, source,
                     absl::StrCat("the loops and composites of the model unroll to more than ",

@@ -1,6 +1,7 @@
 #ifndef NPUC_COMPILER_CORE_FRONTENDS_COMMON_UNROLLER_H_
 #define NPUC_COMPILER_CORE_FRONTENDS_COMMON_UNROLLER_H_
 
+#include <cstdint>
 #include <string>
 
 #include "absl/functional/function_ref.h"
@@ -27,7 +28,7 @@ class Unroller {
   // True: a graph may run that deep, the main graph being 0.
   bool TakeNesting(const NodeSource& source, int nesting);
   // True: a graph of so many operators may run once more.
-  bool TakeOperators(const NodeSource& source, int count);
+  bool TakeOperators(const NodeSource& source, int64_t count);
   // A condition's or a count's value, as `what` says, known now: 0, or 1 where it is another; -1:
   // reported. `fix`: what to do where it is not known.
   int Decided(const NodeSource& source, absl::string_view what, const ValueRef& condition,
@@ -43,7 +44,7 @@ class Unroller {
  private:
   ImportState& state_;
   const std::string again_;
-  int operators_left_ = kMaxUnrolledOperators;
+  int64_t operators_left_ = kMaxUnrolledOperators;
 };
 
 }  // namespace npuc::frontend

@@ -49,9 +49,7 @@ std::vector<ValueRef> SubgraphImport::RunCalled(const OperatorView& op, int numb
   for (const OperatorView& inner : graph.operators) {
     count += 1 + inner.inputs.size() / kOperandsPerOperator;
   }
-  const int charged =
-      static_cast<int>(std::min<size_t>(count, frontend::kMaxUnrolledOperators + 1));
-  if (!shared_.unroller.TakeOperators(SourceOf(op), charged)) return {};
+  if (!shared_.unroller.TakeOperators(SourceOf(op), static_cast<int64_t>(count))) return {};
   SubgraphImport import(&shared_, graph, outer, nesting_ + 1);
   import.CheckShapes(false);
   for (size_t i = 0; i < operands.size(); ++i) import.Give(graph.inputs[i], operands[i]);
@@ -100,10 +98,10 @@ void SubgraphImport::ImportWhile(const OperatorView& op, std::vector<ValueRef> v
     return !values.empty();
   };
   if (!shared_.unroller.Repeat(SourceOf(op), goes_on, run)) return;
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (nesting_ == 0) state_.SetStateAfter(name, absl::StrCat(i), values[i]);
-    if (!given_.contains(op.outputs[i])) values_[op.outputs[i]] = values[i];
+  for (size_t i = 0; i < values.size() && nesting_ == 0; ++i) {
+    state_.SetStateAfter(name, absl::StrCat(i), values[i]);
   }
+  SetResults(op, values);
 }
 
 void SubgraphImport::ImportIf(const OperatorView& op, const std::vector<ValueRef>& values) {
@@ -125,14 +123,10 @@ void SubgraphImport::ImportIf(const OperatorView& op, const std::vector<ValueRef
     node.ReportMismatch(chosen.status(), "convert the model again");
     return {};
   };
-  const std::vector<ValueRef> results = choose();
-  for (size_t i = 0; i < results.size(); ++i) {
-    if (!given_.contains(op.outputs[i])) values_[op.outputs[i]] = results[i];
-  }
+  SetResults(op, choose());
 }
 
-void SubgraphImport::ImportComposite(const OperatorView& op, const std::vector<ValueRef>& values) {
-  const std::vector<ValueRef> results = RunCalled(op, op.subgraphs[0], values);
+void SubgraphImport::SetResults(const OperatorView& op, const std::vector<ValueRef>& results) {
   for (size_t i = 0; i < results.size(); ++i) {
     if (!given_.contains(op.outputs[i])) values_[op.outputs[i]] = results[i];
   }
@@ -161,7 +155,7 @@ void SubgraphImport::ImportControl(const OperatorView& op) {
     } else if (op.op == "IF") {
       ImportIf(op, values);
     } else {
-      ImportComposite(op, values);
+      SetResults(op, RunCalled(op, op.subgraphs[0], values));
     }
   }
   for (const int result : op.outputs) values_.emplace(result, nullptr);

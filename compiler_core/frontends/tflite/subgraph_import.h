@@ -95,7 +95,8 @@ class SubgraphImport {
   void ImportControl(const OperatorView& op);
   void ImportWhile(const OperatorView& op, std::vector<ValueRef> values);
   void ImportIf(const OperatorView& op, const std::vector<ValueRef>& values);
-  void ImportComposite(const OperatorView& op, const std::vector<ValueRef>& values);
+  // `results` may be empty: then they are reported to be missing.
+  void SetResults(const OperatorView& op, const std::vector<ValueRef>& results);
   // Whether the graphs that the operator runs take and give what it does; else reports it.
   bool CheckCalled(const OperatorView& op);
   // The results of one run of a graph; empty where one of them failed (then it was reported).
