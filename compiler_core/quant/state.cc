@@ -11,6 +11,7 @@
 #include "compiler_core/base/status.h"
 #include "compiler_core/ops/layers.h"
 #include "compiler_core/ops/op.h"
+#include "compiler_core/ops/shape_util.h"
 
 namespace npuc {
 namespace {
@@ -187,8 +188,9 @@ std::map<ValueId, SoftmaxRows> FindSoftmaxRows(const QuantState& state) {
     const ValueId operand = state.layers[i].inputs[0];
     const Shape& shape = state.graph->type(operand).shape;
     const auto rank = static_cast<int64_t>(shape.size());
-    const int64_t stated = IntAttrOr(node, "axis", -1);
-    const ChannelWalk walk = WalkOf(shape, static_cast<int>(stated < 0 ? stated + rank : stated));
+    // Shape inference has refused any other axis.
+    const int64_t axis = AxisAttr(node, "axis", rank, rank - 1).value_or(rank - 1);
+    const ChannelWalk walk = WalkOf(shape, static_cast<int>(axis));
     // Two ways to cut one value into rows: no statement holds for both.
     if (!rows.emplace(operand, SoftmaxRows{walk.channels, walk.inner}).second) rows[operand] = {};
   }
