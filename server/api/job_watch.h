@@ -69,7 +69,7 @@ class JobWatch {
   int32_t attempts_ = 0;
   bool waits_in_queue_ = false;
   bool has_all_ = false;
-  absl::Time looked_at_ = absl::InfinitePast();  // by Next
+  absl::Time looked_at_ = absl::InfinitePast();  // when the job was read
   absl::Time place_due_ = absl::InfiniteFuture();
   std::optional<std::pair<int64_t, jobs::JobWait::Reason>> told_place_;
 };

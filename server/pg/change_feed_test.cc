@@ -156,11 +156,11 @@ TEST_F(ChangeFeedTest, AHintWakesTheOtherNode) {
 
 // A node that cannot read changes says so once, and goes on.
 TEST_F(ChangeFeedTest, LooksThatFailAreReported) {
+  std::atomic<int> failures = 0;
   ChangeFeed polling(&b_->sessions, b_->node.get(),
                      {.has_hints = false, .poll_period = absl::Milliseconds(50)});
   ASSERT_TRUE(polling.Begin().ok());
   ChangeFeed::Listener listener = Listener();
-  std::atomic<int> failures = 0;
   listener.on_failure = [&failures] { ++failures; };
   polling.Start(std::move(listener));
   MustRun("ALTER TABLE change RENAME TO away");

@@ -10,8 +10,8 @@
 namespace npuc::pg {
 namespace {
 
-constexpr absl::Duration kSnapshotPeriod =
-    absl::Milliseconds(900);  // for each node; Step's is longer
+// For each node. That of Step is somewhat longer.
+constexpr absl::Duration kSnapshotPeriod = absl::Milliseconds(900);
 constexpr absl::Duration kRaisePeriod = absl::Seconds(1);
 // To raise the floors steps over all entries that cannot go; it takes a small part of the time.
 constexpr int kRaisePause = 20;

@@ -34,7 +34,7 @@ class OperandNode : public Emitter {
   // Operand i as a constant (stored integers as the floats that they stand for), or a report that
   // it must be one. `what` says what it is, e.g. "shape".
   absl::StatusOr<Tensor> Constant(int i, absl::string_view what);
-  // The same for an operator that no core computes, so that its operands must be known.
+  // As Constant; the report says that npuc computes this operator of constants alone.
   absl::StatusOr<Tensor> KnownOperand(int i);
   absl::StatusOr<std::vector<int64_t>> ConstantInts(int i, absl::string_view what);
   absl::StatusOr<int64_t> ConstantInt(int i, absl::string_view what);
