@@ -20,6 +20,9 @@ namespace {
 // that other jobs move a place, shows after so long at most.
 constexpr absl::Duration kLookPeriod = absl::Seconds(30);
 constexpr absl::Duration kPeriodPerJob = absl::Milliseconds(100);
+// Looks that are farther off than this come at its multiples: those of many watches then share a
+// statement.
+constexpr absl::Duration kSharedPeriod = absl::Seconds(5);
 // A watch holds no more than this of a job's events; the rest waits in the store.
 constexpr size_t kBatchEvents = 64;
 constexpr size_t kBatchBytes = 64 << 10;
@@ -99,7 +102,7 @@ absl::StatusOr<bool> JobWatch::Read(absl::Time last_sent, std::deque<v1::JobEven
     ++next_seq_;
   }
   const absl::Time now = steady_now_();
-  looked_at_ = now;
+  read_at_ = now;
   const bool waited = std::exchange(waits_in_queue_, job->state == jobs::JobState::kQueued);
   // Events may say that it waits anew: then its place is one of another time.
   if (!waited || !events.empty()) {
@@ -116,9 +119,10 @@ absl::StatusOr<bool> JobWatch::Read(absl::Time last_sent, std::deque<v1::JobEven
 
 absl::StatusOr<bool> JobWatch::NextByClock(absl::Time last_sent, std::deque<v1::JobEvent>* out) {
   const absl::Time now = steady_now_();
-  // A job that waits and has no place runs or has ended, even if no change was reported.
-  const bool is_known = has_all_ && (!waits_in_queue_ || told_place_.has_value());
-  if (!is_known || now - looked_at_ >= kLookPeriod) return Read(last_sent, out);
+  // A place says that the job waits. One that waits and has none runs or has ended, even if no
+  // change was reported.
+  const bool is_known = waits_in_queue_ ? told_place_.has_value() : now - read_at_ < kLookPeriod;
+  if (!has_all_ || !is_known) return Read(last_sent, out);
   RETURN_IF_ERROR(deps_->lifecycle->CheckReads());
   AddWhatIsDue(now, last_sent, out);
   return true;
@@ -139,6 +143,15 @@ void JobWatch::AddWhatIsDue(absl::Time now, absl::Time last_sent, std::deque<v1:
   event.set_attempt(attempts_);
 }
 
+// A place that has been the same for long will not move at once.
+absl::Time JobWatch::NextLook(absl::Time now, int64_t position) const {
+  const absl::Duration pause =
+      std::max(static_cast<double>(position) * kPeriodPerJob, (now - moved_at_) / 2);
+  if (pause < kSharedPeriod) return now + pause;
+  const absl::Duration due = now + std::min(pause, kLookPeriod) - absl::UnixEpoch();
+  return absl::UnixEpoch() + absl::Ceil(due, kSharedPeriod);
+}
+
 // The place of the job, if it is another than that of the last event.
 std::optional<jobs::JobWait> JobWatch::LookAtPlace(absl::Time now) {
   const std::optional<jobs::JobWait> wait = deps_->jobs->Wait(job_id_);
@@ -146,8 +159,8 @@ std::optional<jobs::JobWait> JobWatch::LookAtPlace(absl::Time now) {
       wait.has_value() ? std::make_optional(std::pair(wait->position, wait->reason)) : std::nullopt;
   const bool has_moved = wait.has_value() && place != told_place_;
   told_place_ = place;
-  const int64_t position = wait.has_value() ? wait->position : 0;
-  place_due_ = now + std::min(static_cast<double>(position) * kPeriodPerJob, kLookPeriod);
+  if (has_moved) moved_at_ = now;
+  place_due_ = wait.has_value() ? NextLook(now, wait->position) : now;
   return has_moved ? wait : std::nullopt;
 }
 

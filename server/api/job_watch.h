@@ -46,8 +46,8 @@ class JobWatch {
   absl::Status Reattach(const std::deque<v1::JobEvent>& unsent) const;
 
   // When the place of the job is worth a look: a tenth of a second after the last one for each job
-  // before it, at most some half a minute. InfinitePast: before anything else. InfiniteFuture: it
-  // does not wait.
+  // before it, later where it has not moved for long, after 35 s at the latest. InfinitePast:
+  // before anything else. InfiniteFuture: it does not wait.
   absl::Time place_due() const { return place_due_; }
   // Whether the last Next came to the end of the events that there were as it began.
   bool has_all() const { return has_all_; }
@@ -57,6 +57,7 @@ class JobWatch {
   absl::StatusOr<bool> Read(absl::Time last_sent, std::deque<v1::JobEvent>* out);
   void AddWhatIsDue(absl::Time now, absl::Time last_sent, std::deque<v1::JobEvent>* out);
   std::optional<jobs::JobWait> LookAtPlace(absl::Time now);
+  absl::Time NextLook(absl::Time now, int64_t position) const;
 
   const ApiDependencies* const deps_;
   const auth::Caller caller_;
@@ -69,7 +70,8 @@ class JobWatch {
   int32_t attempts_ = 0;
   bool waits_in_queue_ = false;
   bool has_all_ = false;
-  absl::Time looked_at_ = absl::InfinitePast();  // when the job was read
+  absl::Time read_at_ = absl::InfinitePast();   // the job
+  absl::Time moved_at_ = absl::InfinitePast();  // the place, as told
   absl::Time place_due_ = absl::InfiniteFuture();
   std::optional<std::pair<int64_t, jobs::JobWait::Reason>> told_place_;
 };

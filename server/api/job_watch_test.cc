@@ -111,6 +111,35 @@ TEST_F(JobWatchTest, HeartbeatsAskNobody) {
   EXPECT_EQ(ByClock(), "P");
 }
 
+// In a queue that stands still those near its front would else ask without need.
+TEST_F(JobWatchTest, LooksSeldomAtAPlaceThatDoesNotMove) {
+  board_.ahead = 1;
+  Next();
+  EXPECT_EQ(Next(), "P");
+  for (int seconds = 0; seconds < 300; ++seconds) {
+    now_ += absl::Seconds(1);
+    EXPECT_EQ(ByClock(), "");
+  }
+  EXPECT_LE(board_.looks, 20);
+  EXPECT_LE(watch_->place_due(), now_ + absl::Seconds(35));
+  board_.ahead = 0;
+  now_ = watch_->place_due();
+  EXPECT_EQ(ByClock(), "P");
+  EXPECT_EQ(watch_->place_due(), now_) << "it moves again";
+}
+
+// Watches that look at one time share a statement of the database.
+TEST_F(JobWatchTest, LooksThatAreFarOffComeTogether) {
+  board_.ahead = 1000;
+  now_ += absl::Milliseconds(1234);
+  Next();
+  EXPECT_EQ(Next(), "P");
+  EXPECT_EQ(watch_->place_due(), absl::UnixEpoch() + absl::Seconds(35));
+  board_.ahead = 60;
+  EXPECT_EQ(Next(), "P");
+  EXPECT_EQ(watch_->place_due(), absl::UnixEpoch() + absl::Seconds(10));
+}
+
 TEST_F(JobWatchTest, LooksOftenAtAPlaceNearTheFront) {
   Next();
   EXPECT_EQ(Next(), "P");
@@ -139,14 +168,22 @@ TEST_F(JobWatchTest, AJobWithoutAPlaceIsReadAgain) {
   EXPECT_EQ(watch_->place_due(), absl::InfiniteFuture());
 }
 
-// A report may be missed; the job is read again after half a minute.
+// A report may be missed; a job that runs is read again after half a minute, one that waits where
+// it has lost its place.
 TEST_F(JobWatchTest, AJobIsReadNowAndThen) {
   board_.ahead = 1000;
   Next();
   EXPECT_EQ(Next(), "P");
-  Lease();
+  const jobs::Lease lease = Lease();
+  board_.ahead = -1;
   now_ += absl::Seconds(29);
   EXPECT_EQ(ByClockAfterSilence(), "H") << "nobody has said that it runs";
+  now_ += absl::Seconds(1);
+  EXPECT_EQ(ByClock(), "") << "it has no place";
+  EXPECT_EQ(ByClock(), "K");
+  ASSERT_TRUE(service_.Lose(lease, jobs::LossKind::kHandBack, "the daemon stops", {}).ok());
+  now_ += absl::Seconds(29);
+  EXPECT_EQ(ByClockAfterSilence(), "H") << "nobody has said that it waits again";
   now_ += absl::Seconds(1);
   EXPECT_EQ(ByClock(), "K");
 }
