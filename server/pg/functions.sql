@@ -130,11 +130,11 @@ BEGIN
   -- A lease is on the board with the write that stores it: the call of start_claim that follows may
   -- get lost with a crash, and then the job of a dead node would seem to wait.
   IF 2 = ANY (p_state) THEN
-    PERFORM 1 FROM claim c WHERE c.id IN
-        (SELECT q.held_by FROM unnest(p_job, p_state, p_fence) AS i(id, state, fence)
-           JOIN job_queue q ON q.job_id = i.id JOIN claim k ON k.id = q.held_by
-           WHERE q.job_id = ANY (p_job) AND i.state = 2 AND k.fence <> i.fence)
-      ORDER BY c.id FOR UPDATE;
+    PERFORM 1 FROM unnest(p_job, p_state, p_fence) AS i(id, state, fence)
+        JOIN job_queue q ON q.job_id = i.id JOIN claim c ON c.id = q.held_by
+      WHERE q.job_id = ANY (p_job) AND i.state = 2 AND c.fence <> i.fence
+        AND c.id = ANY (ARRAY(SELECT h.held_by FROM job_queue h WHERE h.job_id = ANY (p_job)))
+      ORDER BY c.id FOR UPDATE OF c;
     v_leases := FOUND;
   END IF;
   PERFORM 1 FROM job WHERE job_id = ANY (p_job) ORDER BY job_id FOR UPDATE;
@@ -188,7 +188,8 @@ BEGIN
   IF v_leases THEN
     UPDATE claim c SET fence = i.fence
       FROM unnest(p_job, p_state, p_fence) AS i(id, state, fence) JOIN job_queue q ON q.job_id = i.id
-      WHERE q.job_id = ANY (v_made) AND c.id = q.held_by AND i.state = 2 AND c.fence <> i.fence;
+      WHERE q.job_id = ANY (v_made) AND c.id = q.held_by AND i.state = 2 AND c.fence <> i.fence
+        AND c.id = ANY (ARRAY(SELECT h.held_by FROM job_queue h WHERE h.job_id = ANY (v_made)));
   END IF;
   -- A claim behind a stored lease (restore_claim, take_claims) goes with the lease: nobody renews or
   -- ends it. Its lock comes behind that of its job, which is what each that makes one holds first.
