@@ -60,11 +60,18 @@ class Disk {
   int begun_ = 0;
 };
 
-TEST(CommitterTest, WhatComesMeanwhileIsOneWrite) {
+class CommitterTest : public ::testing::TestWithParam<Answers> {};
+INSTANTIATE_TEST_SUITE_P(Answers, CommitterTest,
+                         ::testing::Values(Answers::kByWriter, Answers::kApart),
+                         [](const auto& info) {
+                           return info.param == Answers::kApart ? "Apart" : "ByWriter";
+                         });
+
+TEST_P(CommitterTest, WhatComesMeanwhileIsOneWrite) {
   Disk disk;
   std::vector<std::string> told;
   {
-    Numbers numbers([&](Numbers::Group group) { return disk.Commit(group); });
+    Numbers numbers([&](Numbers::Group group) { return disk.Commit(group); }, GetParam());
     const auto put = [&](int number) {
       numbers.Put(number, [&, number](const absl::Status& status) {
         told.push_back(std::to_string(number) + (status.ok() ? " ok" : " failed"));
@@ -81,11 +88,11 @@ TEST(CommitterTest, WhatComesMeanwhileIsOneWrite) {
   EXPECT_THAT(told, ElementsAre("1 ok", "2 ok", "-3 failed", "4 ok"));
 }
 
-TEST(CommitterTest, WhatACommitLeavesIsTheNextOne) {
+TEST_P(CommitterTest, WhatACommitLeavesIsTheNextOne) {
   Disk disk(/*max_group=*/2);
   std::atomic<int> told = 0;
   {
-    Numbers numbers([&](Numbers::Group group) { return disk.Commit(group); });
+    Numbers numbers([&](Numbers::Group group) { return disk.Commit(group); }, GetParam());
     disk.Hold();
     numbers.Put(1, [&](const absl::Status&) { ++told; });
     disk.AwaitBegin(1);
@@ -97,10 +104,11 @@ TEST(CommitterTest, WhatACommitLeavesIsTheNextOne) {
   EXPECT_THAT(disk.written_, ElementsAre(1, 2, 3, 4, 5, 6));
 }
 
-TEST(CommitterTest, TheQueueHasABound) {
+TEST_P(CommitterTest, TheQueueHasABound) {
   Disk disk;
   {
-    Numbers numbers([&](Numbers::Group group) { return disk.Commit(group); }, /*max_waiting=*/2);
+    Numbers numbers([&](Numbers::Group group) { return disk.Commit(group); }, GetParam(),
+                    /*max_waiting=*/2);
     disk.Hold();
     std::vector<std::thread> threads;
     for (int t = 0; t < 8; ++t) {
@@ -116,13 +124,14 @@ TEST(CommitterTest, TheQueueHasABound) {
   EXPECT_LE(*std::max_element(disk.sizes_.begin(), disk.sizes_.end()), 2u);
 }
 
-TEST(CommitterTest, EveryWriteOfManyThreadsIsToldOnce) {
+TEST_P(CommitterTest, EveryWriteOfManyThreadsIsToldOnce) {
   Disk disk(/*max_group=*/7);
   constexpr int kThreads = 8;
   constexpr int kWrites = 400;
   std::atomic<int> told = 0;
   {
-    Numbers numbers([&](Numbers::Group group) { return disk.Commit(group); }, /*max_waiting=*/20);
+    Numbers numbers([&](Numbers::Group group) { return disk.Commit(group); }, GetParam(),
+                    /*max_waiting=*/20);
     std::vector<std::thread> threads;
     for (int t = 0; t < kThreads; ++t) {
       threads.emplace_back([&, t] {

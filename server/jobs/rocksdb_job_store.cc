@@ -224,8 +224,8 @@ struct RocksDbJobStore::Impl {
   }
 
   // Between the check of a change and its write nothing comes: one thread does both.
-  std::optional<Changes> changes{std::in_place,
-                                 [this](Changes::Group group) { return Commit(group); }};
+  std::optional<Changes> changes{
+      std::in_place, [this](Changes::Group group) { return Commit(group); }, Answers::kByWriter};
 };
 
 absl::Status RocksDbJobStore::Impl::CheckFormat() {

@@ -112,7 +112,8 @@ PgJobStore::PgJobStore(Sessions* sessions, Node* node, PgJobStoreOptions options
     : sessions_(sessions),
       node_(node),
       options_(std::move(options)),
-      changes_(std::make_unique<Changes>([this](Changes::Group group) { return Commit(group); })) {}
+      changes_(std::make_unique<Changes>([this](Changes::Group group) { return Commit(group); },
+                                         jobs::Answers::kApart)) {}
 
 PgJobStore::~PgJobStore() = default;
 
