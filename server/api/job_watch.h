@@ -46,7 +46,7 @@ class JobWatch {
   absl::Status Reattach(const std::deque<v1::JobEvent>& unsent) const;
 
   // When the place of the job is worth a look: a tenth of a second after the last one for each job
-  // before it, later where it has not moved for long, after 35 s at the latest. InfinitePast:
+  // before it, later where it stays the same for long, after 35 s at the latest. InfinitePast:
   // before anything else. InfiniteFuture: it does not wait.
   absl::Time place_due() const { return place_due_; }
   // Whether the last Next came to the end of the events that there were as it began.
