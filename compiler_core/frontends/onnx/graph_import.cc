@@ -310,7 +310,7 @@ void GraphImport::ImportNode(const NodeView& node) {
     return;
   }
   state_.opset = graph_.opset();
-  NodeImporter importer(&state_, &node, *std::move(operands));
+  NodeImporter importer(&state_, &node, *std::move(operands), &graph_);
   for (int i = 0; i < node.output_count(); ++i) {
     if (!IsRead(node.output(i))) importer.SkipOutput(i);
   }

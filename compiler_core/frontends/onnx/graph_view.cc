@@ -1,6 +1,7 @@
 #include "compiler_core/frontends/onnx/graph_view.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -57,6 +58,23 @@ int GraphView::FindInput(absl::string_view name) const {
 const TensorInfo* GraphView::FindInfo(absl::string_view name) const {
   const auto it = infos_.find(name);
   return it == infos_.end() ? nullptr : &it->second;
+}
+int GraphView::DataTypeOf(absl::string_view tensor) const {
+  const fe::onnx::TensorProto* const initializer = FindInitializer(tensor);
+  if (initializer != nullptr) return initializer->data_type();
+  const int input = FindInput(tensor);
+  if (input >= 0) return inputs_[static_cast<size_t>(input)].data_type;
+  const TensorInfo* const info = FindInfo(tensor);
+  if (info != nullptr && info->data_type != 0) return info->data_type;
+  const Producer producer = FindProducer(tensor);
+  if (producer.node < 0) return 0;
+  const NodeView& from = node(producer.node);
+  if (from.op() == "Cast") {
+    return static_cast<int>(std::clamp<int64_t>(from.Int("to").value_or(0), 0, INT16_MAX));
+  }
+  const auto constant =
+      from.op() == "Constant" ? from.TensorOf("value") : absl::NotFoundError("no constant");
+  return constant.ok() ? (*constant)->data_type() : 0;
 }
 std::vector<absl::string_view> GraphView::TensorNames() const {
   std::vector<absl::string_view> names;

@@ -37,6 +37,9 @@ class GraphView {
   int FindInput(absl::string_view name) const;  // or -1
   // What value_info, or outputs, say of a tensor; null where nothing.
   const TensorInfo* FindInfo(absl::string_view name) const;
+  // ONNX's number of the tensor's type, as far as the graph states it: that of an initializer, of
+  // an input, of value_info, of a cast or of a constant; 0: unknown.
+  int DataTypeOf(absl::string_view tensor) const;
   std::vector<absl::string_view> TensorNames() const;
   // True: the graph has a tensor of the name, and does not take it from around it.
   bool Defines(absl::string_view name) const;

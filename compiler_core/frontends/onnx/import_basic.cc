@@ -1,8 +1,13 @@
 // Constants, pass-through nodes, types, and what only exists at compile time: shapes, ranges.
+#include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "compiler_core/base/fp16.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/common/evaluator.h"
 #include "compiler_core/frontends/common/gather.h"
@@ -118,6 +123,19 @@ absl::Status ImportConstantOfShape(NodeImporter& node) {
   return node.SetConstant(EvaluateBroadcast(value.WithShape({}), shape));
 }
 
+// The nearest bfloat16, the upper half of a float, ties to even. NaN stays NaN.
+float RoundToBFloat16(float value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return value;
+  return std::bit_cast<float>((bits + 0x7fffu + ((bits >> 16) & 1u)) & 0xffff0000u);
+}
+
+Tensor Rounded(const Tensor& floats, float (*round)(float)) {
+  std::vector<float> values = floats.ToFloats();
+  for (float& value : values) value = round(value);
+  return Tensor::FromFloats(floats.shape(), values);
+}
+
 // All floats are one type: a cast between them changes nothing but the rounding, which known values
 // alone get.
 absl::Status CastTo(NodeImporter& node, int wire_type, DType dtype) {
@@ -128,11 +146,13 @@ absl::Status CastTo(NodeImporter& node, int wire_type, DType dtype) {
                          "export the model without this cast");
   }
   if (node.IsConstant(0)) {
-    ValueRef value = node.input(0);
+    ASSIGN_OR_RETURN(ValueRef value, node.Converted(node.input(0), dtype));
     if (wire_type == fe::onnx::TensorProto::FLOAT16) {
-      ASSIGN_OR_RETURN(value, node.Converted(value, DType::kFloat16));
+      value = node.MakeConstant(Rounded(*value->constant, RoundToHalf));
+    } else if (wire_type == fe::onnx::TensorProto::BFLOAT16) {
+      value = node.MakeConstant(Rounded(*value->constant, RoundToBFloat16));
     }
-    return node.SetOutput(node.Converted(value, dtype));
+    return node.SetOutput(std::move(value));
   }
   if (node.type(0).dtype == dtype) return node.SetOutput(node.input(0));
   ASSIGN_OR_RETURN(const ValueRef cast,
@@ -150,7 +170,8 @@ absl::Status ImportCast(NodeImporter& node) {
 
 absl::Status ImportCastLike(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(2, 2));
-  return CastTo(node, 0, node.type(1).dtype);
+  const DType dtype = node.type(1).dtype;
+  return CastTo(node, IsFloat(dtype) ? node.StatedType(1) : 0, dtype);
 }
 
 // A choice by a known condition picks elements of the two operands; values that are all known are

@@ -36,6 +36,27 @@ TEST(OnnxImportTest, AnInitializerIsAnInputWhereInputOpsSaysSo) {
   EXPECT_EQ(result.graph->inputs().size(), 2u);
 }
 
+// 0.1 in the nearest float, half and bfloat16, as torch.tensor(0.1).to(type) has them.
+TEST(OnnxImportTest, KnownValuesAreRoundedToTheTypeOfTheirCast) {
+  const std::vector<std::pair<int, float>> types = {
+      {1, 0.1f}, {10, 0.0999755859375f}, {16, 0.10009765625f}};
+  for (const auto& [type, rounded] : types) {
+    ModelBuilder cast;
+    cast.Input("x", {1}).Floats("c", {1}, {0.1f}).Output("y");
+    cast.Node("Cast", {"c"}, {"r"}).Int("to", type).Node("Add", {"x", "r"}, {"y"});
+    EXPECT_THAT(Evaluate(cast.Bytes(), {{0}})[0].ToFloats(), ElementsAre(rounded));
+    ModelBuilder input;
+    input.Input("x", {1}, type).Floats("c", {1}, {0.1f}).Output("y");
+    input.Node("CastLike", {"c", "x"}, {"r"}).Node("Add", {"x", "r"}, {"y"});
+    EXPECT_THAT(Evaluate(input.Bytes(), {{0}})[0].ToFloats(), ElementsAre(rounded));
+    ModelBuilder like;
+    like.Input("x", {1}).Floats("c", {1}, {0.1f}).Output("y");
+    like.Node("Cast", {"x"}, {"t"}).Int("to", type).Node("CastLike", {"c", "t"}, {"r"});
+    like.Node("Add", {"t", "r"}, {"y"});
+    EXPECT_THAT(Evaluate(like.Bytes(), {{0}})[0].ToFloats(), ElementsAre(rounded));
+  }
+}
+
 TEST(OnnxImportTest, CutsAtAnyTensor) {
   ModelBuilder b;
   b.Input("x", {2}).Output("y");

@@ -11,6 +11,7 @@
 #include "absl/types/span.h"
 #include "compiler_core/frontends/common/attribute_node.h"
 #include "compiler_core/frontends/common/term.h"
+#include "compiler_core/frontends/onnx/graph_view.h"
 #include "compiler_core/frontends/onnx/integer_products.h"
 #include "compiler_core/frontends/onnx/node_view.h"
 #include "compiler_core/frontends/onnx/tensor_proto.h"
@@ -40,16 +41,19 @@ inline constexpr char kExternalFix[] =
 // What the rule of an ONNX operator sees of its node beside what all front ends share.
 class NodeImporter : public frontend::AttributeNode<NodeView> {
  public:
-  NodeImporter(ImportState* state, const NodeView* node, std::vector<ValueRef> inputs)
+  // `graph`: which the node is in, where its rule may ask what the graph states of its tensors.
+  NodeImporter(ImportState* state, const NodeView* node, std::vector<ValueRef> inputs,
+               const GraphView* graph = nullptr)
       : AttributeNode(state, node, std::move(inputs)),
         onnx_state_(state),
+        graph_(graph),
         op_(this->node().op()),
         opset_(state->opset) {}
 
   // The same node on other operands, read as one of ONNX's own operators. Its results are apart.
   // op: of a rule's table, which outlives the importer.
   NodeImporter As(absl::string_view op, std::vector<ValueRef> inputs, int64_t opset) {
-    NodeImporter importer(onnx_state_, &node(), std::move(inputs));
+    NodeImporter importer(onnx_state_, &node(), std::move(inputs), graph_);
     importer.op_ = op;
     importer.opset_ = opset;
     importer.skipped_ = skipped_;
@@ -60,6 +64,11 @@ class NodeImporter : public frontend::AttributeNode<NodeView> {
   // The operator set whose text holds for this node.
   int64_t opset() const { return opset_; }
   IntegerProducts& products() { return onnx_state_->products; }
+  // ONNX's number of operand i's type, as far as the graph states it, else 0. Values know one type
+  // of floats alone.
+  int StatedType(int i) const {
+    return graph_ == nullptr ? 0 : graph_->DataTypeOf(node().input(i));
+  }
   const ExternalFile& external() const { return onnx_state_->external; }
   // Whether someone may use result i.
   bool WantsOutput(int i) const {
@@ -74,6 +83,7 @@ class NodeImporter : public frontend::AttributeNode<NodeView> {
 
  private:
   ImportState* onnx_state_;
+  const GraphView* graph_;
   absl::string_view op_;
   int64_t opset_;
   std::set<int> skipped_;
