@@ -201,6 +201,22 @@ TEST(ImportMicrosoft, AProductOfIntegersEndsAtACastThatNarrows) {
   EXPECT_THAT(ValuesOf(b.Bytes(), {{1, 2}}), Pointwise(FloatNear(1e-6f), {0.5f}));
 }
 
+// A scale of one number may have more dimensions than the sums, and gives them to the result.
+TEST(ImportMicrosoft, AProductOfIntegersTakesTheDimensionsOfItsScale) {
+  for (const Shape& shape : {Shape{}, Shape{1}, Shape{1, 1, 1, 1}}) {
+    ModelBuilder b;
+    b.Input("x", {1, 2}).Output("y").Floats("w", {2, 1}, {3, 4}).Floats("one", {}, {1});
+    b.Floats("sx", {}, {0.5f}).Floats("scale", shape, {0.5f});
+    b.Node("QuantizeLinear", {"w", "one"}, {"wq"}).Node("QuantizeLinear", {"x", "sx"}, {"q"});
+    b.Node("MatMulInteger", {"q", "wq"}, {"sums"}).Node("Cast", {"sums"}, {"numbers"}).Int("to", 1);
+    b.Node("Mul", {"numbers", "scale"}, {"y"});
+    const std::vector<Tensor> y = Evaluate(b.Bytes(), {{1, 2}});
+    ASSERT_EQ(y.size(), 1u);
+    EXPECT_EQ(y[0].shape(), shape.size() > 2 ? shape : Shape({1, 1}));
+    EXPECT_THAT(y[0].ToFloats(), Pointwise(FloatNear(1e-6f), {11.0f}));
+  }
+}
+
 // A scale may itself be stored as integers.
 TEST(ImportMicrosoft, AProductOfIntegersTakesNoStoredScale) {
   ModelBuilder b;

@@ -146,9 +146,11 @@ absl::StatusOr<ValueRef> IntegerProducts::Real(Emitter& node, const Product& pro
   return node.Emit("Add", {result, bias});
 }
 
-std::optional<absl::StatusOr<ValueRef>> IntegerProducts::Finish(Emitter& node,
+std::optional<absl::StatusOr<ValueRef>> IntegerProducts::Finish(Emitter& node, const ValueRef& sums,
                                                                 const Product& product,
                                                                 const ValueRef& scale) const {
+  // A scale of more dimensions gives them to the result.
+  if (scale->type.shape.size() > sums->type.shape.size()) return std::nullopt;
   const Tensor* factor = nullptr;
   double divisor = 1;
   ValueRef bias;
@@ -181,7 +183,7 @@ std::optional<absl::StatusOr<ValueRef>> IntegerProducts::Ended(Emitter& node, co
   for (const auto& [sums, scale] : {std::pair(a, b), std::pair(b, a)}) {
     const auto it = sums_.find(sums.get());
     if (it == sums_.end() || !IsFloat(sums->type.dtype)) continue;
-    return Finish(node, it->second.value, scale);
+    return Finish(node, sums, it->second.value, scale);
   }
   return std::nullopt;
 }

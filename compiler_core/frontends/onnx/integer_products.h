@@ -81,6 +81,7 @@ class IntegerProducts {
                                           const Tensor& factor, double divisor,
                                           const frontend::ValueRef& bias) const;
   std::optional<absl::StatusOr<frontend::ValueRef>> Finish(frontend::Emitter& node,
+                                                           const frontend::ValueRef& sums,
                                                            const Product& product,
                                                            const frontend::ValueRef& scale) const;
 
