@@ -465,6 +465,24 @@ TEST(TfLiteUpdates, RowsAreScatteredAmongZeros) {
               ElementsAre(0, 0, 3, 4, 0, 0, 1, 2));
 }
 
+// reference_ops::ScatterNd: memset(output_data, 0, ...), which is 2.5 beside a zero point of -5.
+TEST(TfLiteUpdates, StoredRowsAreScatteredAmongStoredZeros) {
+  ModelBuilder b;
+  const int x = b.Input({1, 2}, fb::ElementType_INT8);
+  const int y = b.Op(
+      kScatterNd, {b.Constant<int32_t>({1, 1}, {1}), x, b.Constant<int32_t>({2}, {2, 2})}, {2, 2});
+  for (const int t : {x, y}) {
+    fb::TensorInfoT& tensor = *b.graph().tensors[static_cast<size_t>(t)];
+    tensor.type = fb::ElementType_INT8;
+    tensor.quantization = std::make_unique<fb::QuantizationT>();
+    tensor.quantization->scale = {0.5};
+    tensor.quantization->zero_point = {-5};
+  }
+  const absl::StatusOr<Graph> graph = b.Import();
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_THAT(Answer(*graph, Tensor::FromFloats({1, 2}, {1, -3})), ElementsAre(2.5, 2.5, 1, -3));
+}
+
 TEST(TfLiteUpdates, RowsOutsideOrTwiceAreRefused) {
   EXPECT_THAT(std::string(Scattered({0, 4}).status().message()),
               HasSubstr("index 4 is outside a dimension of 4"));

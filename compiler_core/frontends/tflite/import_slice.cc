@@ -306,7 +306,8 @@ absl::Status ImportDynamicUpdateSlice(NodeImporter& node) {
   return node.SetOutput(std::move(grown));
 }
 
-// Operands: indices, updates, shape. The result is 0 where no index points.
+// Operands: indices, updates, shape. The result is 0 where no index points: of a quantized one the
+// stored integer, whatever its zero point (reference_ops::ScatterNd clears the result's bytes).
 absl::Status ImportScatterNd(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(3, 3));
   ASSIGN_OR_RETURN(const Tensor indices, node.Constant(0, "indices"));
@@ -344,9 +345,16 @@ absl::Status ImportScatterNd(NodeImporter& node) {
       source = next++;
     }
   }
-  const ValueRef zeros = node.MakeConstant(Tensor::Zeros({node.type(1).dtype, {count}}));
+  Tensor zeros = Tensor::Zeros({node.type(1).dtype, {count}});
+  const std::optional<QuantParams>& to = node.output(0).quant;
+  if (to.has_value() && IsFloat(node.type(1).dtype)) {
+    const double zero = -static_cast<double>(to->zero_point[0]) * to->scale[0];
+    zeros = Tensor::FromFloats(
+        {count}, std::vector<float>(static_cast<size_t>(count), static_cast<float>(zero)));
+  }
   ASSIGN_OR_RETURN(const ValueRef updates, node.Reshaped(node.input(1), {updated}));
-  ASSIGN_OR_RETURN(const ValueRef both, node.Joined({zeros, updates}, 0));
+  ASSIGN_OR_RETURN(const ValueRef both,
+                   node.Joined({node.MakeConstant(std::move(zeros)), updates}, 0));
   return node.SetOutput(frontend::GatherFlat(node, both, sources, shape));
 }
 
