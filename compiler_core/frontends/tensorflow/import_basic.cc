@@ -103,6 +103,9 @@ absl::Status ImportCast(NodeImporter& node) {
                          "rebuild the model without this cast");
   }
   if (node.type(0).dtype == dtype) return frontend::ImportIdentity(node);
+  if (FactsOf(*node.input(0)).is_all_ones) {
+    return node.SetOutput(AllOnes(node, {dtype, node.shape(0)}));
+  }
   if (node.IsConstant(0)) {
     return node.SetConstant(CastTensor(*node.input(0)->constant, dtype));
   }
@@ -123,6 +126,11 @@ absl::Status ImportOnesLike(NodeImporter& node) { return ImportLike(node, 1); }
 // A vector condition of Select (not V2) chooses whole rows.
 absl::Status ImportSelect(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(3, 3));
+  if (FactsOf(*node.input(0)).is_all_ones && node.shape(0) == node.shape(1) &&
+      node.type(1).dtype == node.type(2).dtype) {
+    const absl::StatusOr<Shape> shape = BroadcastShape(node.shape(1), node.shape(2));
+    if (shape.ok() && *shape == node.shape(1)) return node.SetOutput(node.input(1));
+  }
   if (!node.IsConstant(0)) {
     Shape shape = node.shape(0);
     const bool chooses_rows = node.node().op() == "Select" && shape.size() == 1;

@@ -44,7 +44,8 @@ ValueRef RandomNumbers(ImportValue value, int from) {
 }
 
 // Random numbers stand in the graph of dropout alone, which rounds them down to the factor of what
-// it keeps. They are never computed: with a keep probability of 1 that is 1.
+// it keeps, or compares them with its rate. They are never computed: with a keep probability of 1,
+// or a rate of 0, all is kept.
 absl::Status ImportRandomUniform(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(1, 1));
   ASSIGN_OR_RETURN(Shape shape, node.ConstantInts(0, "shape"));
@@ -55,8 +56,9 @@ absl::Status ImportRandomUniform(NodeImporter& node) {
   value.compute = [state = &node.state(), view = &node.node()]() -> absl::StatusOr<ValueRef> {
     return NodeImporter(state, view, {})
         .Fail(DiagnosticKind::kUnsupportedOperator, "no core computes random numbers",
-              "where it is dropout, give its keep probability as 1 with CONST_INPUTS, or begin the "
-              "model behind it with INPUT_OPS; else rebuild the model for inference");
+              "where it is dropout, give with CONST_INPUTS its keep probability as 1, or its rate "
+              "as 0 and the factor of what it keeps as 1, or begin the model behind it with "
+              "INPUT_OPS; else rebuild the model for inference");
   };
   return node.SetOutput(RandomNumbers(std::move(value), 0));
 }
@@ -82,8 +84,21 @@ absl::Status ImportAdd(NodeImporter& node) {
   return random != nullptr ? node.SetOutput(std::move(random)) : ImportBinary<Op::kAdd>(node);
 }
 
+// The operand beside a mask that keeps all of it; null: there is none.
+ValueRef KeptWhole(NodeImporter& node) {
+  for (const int i : {0, 1}) {
+    if (!FactsOf(*node.input(i)).is_all_ones) continue;
+    const absl::StatusOr<Shape> shape = BroadcastShape(node.shape(0), node.shape(1));
+    if (shape.ok() && *shape == node.shape(1 - i) && node.type(i).dtype == node.type(1 - i).dtype) {
+      return node.input(1 - i);
+    }
+  }
+  return nullptr;
+}
+
 absl::Status ImportMul(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(2, 2));
+  if (ValueRef kept = KeptWhole(node); kept != nullptr) return node.SetOutput(std::move(kept));
   ValueRef random = KnownRandomNumbers(node, /*is_product=*/true);
   return random != nullptr ? node.SetOutput(std::move(random)) : ImportBinary<Op::kMul>(node);
 }
@@ -93,6 +108,7 @@ absl::Status ImportFloor(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(1, 1));
   const int from = FactsOf(*node.input(0)).random_from;
   if (from < 0) return ImportEvaluatedUnary(node);
+  if (from == 1) return node.SetOutput(AllOnes(node, node.type(0)));
   return node.SetConstant(
       EvaluateBroadcast(Tensor::ScalarFloat(static_cast<float>(from)), node.shape(0)));
 }
@@ -122,6 +138,17 @@ absl::Status ImportEvaluatedBinary(NodeImporter& node) {
   ASSIGN_OR_RETURN(const Tensor a, node.KnownOperand(0));
   ASSIGN_OR_RETURN(const Tensor b, node.KnownOperand(1));
   return node.SetConstant(EvaluateBinary(node.node().op(), a, b));
+}
+
+// Random numbers are at least a rate of 0.
+absl::Status ImportGreaterEqual(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(2, 2));
+  const int from = FactsOf(*node.input(0)).random_from;
+  if (from >= 0 && node.IsConstant(1) && node.input(1)->constant->element_count() == 1 &&
+      node.rank(1) <= node.rank(0) && node.input(1)->constant->at(0) <= from) {
+    return node.SetOutput(AllOnes(node, {DType::kBool, node.shape(0)}));
+  }
+  return ImportEvaluatedBinary(node);
 }
 
 // Models that were trained for quantization: weights and activations keep their ranges.
@@ -179,7 +206,7 @@ constexpr ImportRule kElementwiseRules[] = {
     {"FloorDiv", ImportEvaluatedBinary},
     {"FloorMod", ImportEvaluatedBinary},
     {"Greater", ImportEvaluatedBinary},
-    {"GreaterEqual", ImportEvaluatedBinary},
+    {"GreaterEqual", ImportGreaterEqual},
     {"Inv", ImportUnary<Op::kReciprocal>},
     {"IsFinite", ImportEvaluatedUnary},
     {"IsInf", ImportEvaluatedUnary},

@@ -247,9 +247,9 @@ TEST(ImportOpsTest, CompileTimeOperators) {
 }
 
 // Dropout as TensorFlow 1 builds it, with a keep probability.
-GraphDefBuilder Dropout(float keep) {
+GraphDefBuilder Dropout(float keep, const Shape& shape = {1, 4}) {
   GraphDefBuilder b;
-  b.Placeholder("x", {1, 4})
+  b.Placeholder("x", shape)
       .Floats("keep", {}, {keep})
       .Floats("min", {}, {0})
       .Floats("max", {}, {1});
@@ -265,10 +265,60 @@ TEST(ImportOpsTest, DropoutThatKeepsAllIsAnIdentity) {
   EXPECT_THAT(Compute(Dropout(1), {1, 4}, {1, -2, 3, 4}).values, ElementsAre(1, -2, 3, 4));
   const std::string text = RunImport(Dropout(0.5f).Bytes(), Options({{"x", {1, 4}}}, {"y"})).Text();
   EXPECT_THAT(text, HasSubstr("node 'random' (RandomUniform): no core computes random numbers; "
-                              "where it is dropout, give its keep probability as 1 with "
-                              "CONST_INPUTS"));
+                              "where it is dropout, give with CONST_INPUTS its keep probability "
+                              "as 1, or its rate as 0 and the factor of what it keeps as 1"));
   const std::string raw = RunImport(Dropout(1).Bytes(), Options({{"x", {1, 4}}}, {"sum"})).Text();
   EXPECT_THAT(raw, HasSubstr("no core computes random numbers"));
+}
+
+// Dropout as TensorFlow 2 builds it: nn_ops.py compares random numbers with the rate, and picks or
+// multiplies what it keeps.
+GraphDefBuilder DropoutByRate(float rate, bool picks, const Shape& shape) {
+  GraphDefBuilder b;
+  b.Placeholder("x", shape).Floats("rate", {}, {rate}).Floats("factor", {}, {1 / (1 - rate)});
+  b.Floats("none", {}, {0}).Node("shape", "Shape", {"x"}).Node("scaled", "Mul", {"x", "factor"});
+  b.Node("random", "RandomUniform", {"shape"}).Node("keep", "GreaterEqual", {"random", "rate"});
+  if (picks) {
+    b.Node("y", "SelectV2", {"keep", "scaled", "none"});
+  } else {
+    b.Node("mask", "Cast", {"keep"}).Type("DstT", 1).Node("y", "Mul", {"scaled", "mask"});
+  }
+  return b;
+}
+
+TEST(ImportOpsTest, DropoutOfRateZeroIsAnIdentity) {
+  for (const bool picks : {false, true}) {
+    EXPECT_THAT(Compute(DropoutByRate(0, picks, {1, 4}), {1, 4}, {1, -2, 3, 4}).values,
+                ElementsAre(1, -2, 3, 4));
+    // Following the advice.
+    const std::string trained = DropoutByRate(0.5f, picks, {1, 4}).Bytes();
+    CompileOptions options = Options({{"x", {1, 4}}}, {"y"});
+    EXPECT_THAT(RunImport(trained, options).Text(), HasSubstr("its rate as 0 and the factor"));
+    options.const_inputs = {{"rate", {0}, false, true}, {"factor", {1}, false, true}};
+    const ImportResult kept = RunImport(trained, options);
+    ASSERT_TRUE(kept.graph.ok()) << kept.Text();
+  }
+}
+
+TEST(ImportOpsTest, DropoutThatKeepsAllMayBeOfAnySize) {
+  const Shape large = {1, 1 << 21};
+  for (const bool picks : {false, true}) {
+    const ImportResult result =
+        RunImport(DropoutByRate(0, picks, large).Bytes(), Options({{"x", large}}, {"y"}));
+    EXPECT_TRUE(result.graph.ok()) << result.Text();
+  }
+  const ImportResult by_keep = RunImport(Dropout(1, large).Bytes(), Options({{"x", large}}, {"y"}));
+  EXPECT_TRUE(by_keep.graph.ok()) << by_keep.Text();
+}
+
+TEST(ImportOpsTest, AMaskOfOnesIsThereWhereItIsRead) {
+  GraphDefBuilder b = DropoutByRate(0, /*picks=*/false, {1, 4});
+  b.Node("z", "Add", {"mask", "x"});
+  const ImportResult result = RunImport(b.Bytes(), Options({{"x", {1, 4}}}, {"z"}));
+  ASSERT_TRUE(result.graph.ok()) << result.Text();
+  const auto z = RunReference(*result.graph, {Tensor::FromFloats({1, 4}, {1, -2, 3, 4})});
+  ASSERT_TRUE(z.ok()) << z.status();
+  EXPECT_THAT((*z)[0].ToFloats(), ElementsAre(2, -1, 4, 5));
 }
 
 TEST(ImportOpsTest, AnOperatorThatBeginsOtherwiseIsNotSuggested) {

@@ -1,15 +1,40 @@
 #include "compiler_core/frontends/tensorflow/node_import.h"
 
+#include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/evaluator.h"
 
 namespace npuc::tf {
 
 const ControlFacts& FactsOf(const ImportValue& value) {
   static const ControlFacts none;
   return value.facts == nullptr ? none : static_cast<const ControlFacts&>(*value.facts);
+}
+
+ValueRef AllOnes(NodeImporter& node, TensorType type) {
+  auto facts = std::make_shared<ControlFacts>();
+  facts->is_all_ones = true;
+  auto value = std::make_shared<ImportValue>();
+  value->type = type;
+  value->source = node.source();
+  value->facts = std::move(facts);
+  value->compute = [state = &node.state(), view = &node.node(),
+                    type = std::move(type)]() -> absl::StatusOr<ValueRef> {
+    NodeImporter importer(state, view, {});
+    const Tensor one = CastTensor(Tensor::FromInts({}, {1}), type.dtype);
+    absl::StatusOr<Tensor> ones = EvaluateBroadcast(one, type.shape);
+    if (!ones.ok()) {
+      return importer.Fail(DiagnosticKind::kModelLimitExceeded,
+                           std::string(ones.status().message()), "compile a smaller model");
+    }
+    state->constant_bytes_left -= type.size_bytes();
+    return importer.MakeConstant(*std::move(ones));
+  };
+  return value;
 }
 
 ValueRef DeadValue() {

@@ -30,6 +30,8 @@ struct ControlFacts : ImportValue::Facts {
   int array_version = -1;
   // Random numbers from here to below 1 more, 0 or 1; -1: it holds others.
   int random_from = -1;
+  // Every element is 1, or true: the mask of a dropout that keeps all.
+  bool is_all_ones = false;
   // Part of a SpaceToBatchND group, of which import_dilation.cc makes one dilated convolution.
   std::shared_ptr<const DilationGroup> group = {};
 };
@@ -109,6 +111,9 @@ absl::Span<const ImportRule> ControlRules();
 absl::Span<const ImportRule> DilationRules();
 absl::Span<const ImportRule> TensorArrayRules();
 absl::Span<const ImportRule> TensorListRules();
+
+// A value of ones. It becomes a constant only where an operator needs its elements.
+ValueRef AllOnes(NodeImporter& node, TensorType type);
 
 // An element of a version, null where nothing was written there, and the version that follows one
 // with the same elements. A version is an index of ImportState::array_versions.
