@@ -97,6 +97,18 @@ absl::Status ImportRint(NodeImporter& node) {
   return node.SetOutput((even - down).value);
 }
 
+// Halves go away from 0: C's round(), as mshadow_op.h has it. Round takes a size to an even number;
+// where that is down from a half it is 0.5 below, exactly.
+absl::Status ImportRound(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  const Term x(node, node.input(0));
+  const Term size = Apply("Abs", x);
+  const Term even = Apply("Round", size);
+  const Term up = Apply("Floor", Relu(size - even) * 2);
+  const Term sign(node, frontend::ComputedUnary(node, "Sign", node.input(0)));
+  return node.SetOutput((sign * (even + up)).value);
+}
+
 absl::Status ImportWhere(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(3, 3));
   ASSIGN_OR_RETURN(ValueRef holds, Truth(node, node.input(0)));
@@ -190,6 +202,7 @@ constexpr ImportRule kSelectionRules[] = {
     {"logical_not", ImportNot},
     {"one_hot", ImportOneHot},
     {"rint", ImportRint},
+    {"round", ImportRound},
     {"sign", ImportSign},
     {"take", ImportTake},
     {"where", ImportWhere},

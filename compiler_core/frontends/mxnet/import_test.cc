@@ -495,6 +495,14 @@ TEST(MxNetImportTest, RintTakesHalvesDown) {
               ElementsAre(-3, -2, -1, 0, 1, 3, 0, 8388609));
 }
 
+// mshadow_op.h: C's round(), to the nearest and halves away from 0.
+TEST(MxNetImportTest, RoundTakesHalvesAwayFromZero) {
+  const float below = 0.49999997F;  // and no number in between
+  EXPECT_THAT(
+      AnswerOf("round", "", {1, 9}, {-2.5, -1.5, -0.5, 0.5, 1.5, 2.5, -2.6F, below, 8388609}),
+      ElementsAre(-3, -2, -1, 1, 2, 3, -3, 0, 8388609));
+}
+
 // pool_utils.h: a, a * a and a * a * a, and the sum, its square root and its cube root.
 TEST(MxNetImportTest, LpPoolingKeepsSigns) {
   const auto pooled = [](const std::string& p) {
