@@ -15,7 +15,9 @@ namespace {
 
 // start..end of a dimension by `step`. Backwards an end of -1 is the place in front of the first
 // element, where Python counts it from the end: Paddle writes it for an end that is left out.
-// Source: StridedSliceOutDims in phi/kernels/funcs/strided_slice.h.
+// Source: StridedSliceOutDims in phi/kernels/funcs/strided_slice.h. Until 2.1 a backward step
+// counts from the place behind the end (StridedSliceFunctor in fluid/operators/strided_slice_op.h;
+// changed by PaddlePaddle/Paddle#34205).
 absl::StatusOr<ValueRef> Cut(OpImporter& node, const ValueRef& value, int64_t axis, int64_t start,
                              int64_t end, int64_t step) {
   const int64_t dim = value->type.shape[static_cast<size_t>(axis)];
@@ -38,7 +40,17 @@ absl::StatusOr<ValueRef> Cut(OpImporter& node, const ValueRef& value, int64_t ax
     return absl::InvalidArgumentError(
         absl::StrCat(start, " to ", end, " by ", step, " has none of ", dim, " places"));
   }
-  return node.Sliced(value, axis, size == 0 ? 0 : first, size, size <= 1 ? 1 : step);
+  const int64_t version = node.node().version();
+  const int64_t rest = size == 0 ? 0 : room - 1 - (size - 1) * std::abs(step);
+  if (step > 0 || rest == 0 || version >= 2002000) {
+    return node.Sliced(value, axis, size == 0 ? 0 : first, size, size <= 1 ? 1 : step);
+  }
+  if (version > 0 && version < 2001000) {
+    return node.Sliced(value, axis, first - rest, size, size <= 1 ? 1 : step);
+  }
+  return node.FailMode(absl::StrCat("a step of ", step, " that does not end at the last place in ",
+                                    "front of the end, which versions of Paddle read differently"),
+                       "export the model with Paddle 2.2 or later");
 }
 
 absl::Status ImportSlice(OpImporter& node) {

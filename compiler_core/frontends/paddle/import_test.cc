@@ -394,6 +394,15 @@ TEST(PaddleImportTest, SlicesBackwardsToTheBeginning) {
   EXPECT_THAT(Answer(slice(-1, -4, -1), x), ElementsAre(4, 3, 2));
   EXPECT_THAT(Answer(slice(-9, -1, -1), x), ElementsAre(1));
   EXPECT_THAT(Answer(slice(0, -1, 1), x), ElementsAre(1, 2, 3));
+  // 1.x and 2.0 count backward steps from the place behind the end.
+  EXPECT_THAT(Answer(slice(3, -1, -2).Version(1008000), x), ElementsAre(3, 1));
+  EXPECT_THAT(Answer(slice(3, 0, -2).Version(1008000), x), ElementsAre(4, 2));
+  EXPECT_THAT(Answer(slice(2, 0, -2).Version(1008000), x), ElementsAre(2));
+  EXPECT_THAT(Answer(slice(3, -1, -1).Version(1008000), x), ElementsAre(4, 3, 2, 1));
+  for (const int64_t unsure : {0, 2001000}) {
+    EXPECT_THAT(Import(slice(3, -1, -2).Version(unsure).Program(), std::nullopt).text,
+                HasSubstr("versions of Paddle read differently"));
+  }
   const auto refused = [&](int start, int end, int step) {
     return Import(slice(start, end, step).Program(), std::nullopt).text;
   };
