@@ -63,6 +63,18 @@ StoredTable TableOf(const Samples& samples, double most, const LayerQuant& setti
 
 int64_t PlaceCount(const QuantParams& from) { return SizeOf(from.dtype) == 1 ? 256 : kPlaces + 1; }
 
+// The logarithm of 16-bit fractions of one, of those below `least` the logarithm of it.
+StoredTable LogarithmTable(double least, double step) {
+  constexpr int kIndexBits = 12;
+  StoredTable table;
+  table.index_bits = kIndexBits;
+  for (int64_t i = 0; i <= int64_t{1} << kIndexBits; ++i) {
+    const double fraction = std::max(std::ldexp(static_cast<double>(i), -kIndexBits), least);
+    table.entries.push_back(RoundHalfEven(std::log(fraction) / step));
+  }
+  return table;
+}
+
 Samples SamplesFor(const QuantParams& from) {
   Samples samples;
   samples.first = from.qmin - LowestOf(from.dtype);
@@ -136,6 +148,35 @@ StoredTable MakeExponentialTable(const QuantParams& from, double result_step,
   StoredTable table = TableOf(samples, (kMostTableSteps - kRoundings) * step, settings, least_bits);
   table.worst_steps = table.worst_steps / step + kRoundings;
   return table;
+}
+
+int64_t LargestShare::Logarithm(double share) const {
+  const auto place = [share](double part) {
+    return std::clamp<int64_t>(RoundHalfEven(share / part), 0, kPlaces - 1);
+  };
+  const int64_t large = of_large.At(place(kPart));
+  return of_small.entries.empty() ? large : large + of_small.At(place(kPart * cut));
+}
+
+double DistanceStep(const QuantParams& from) {
+  const double steps = SizeOf(from.dtype) > 1 ? UINT16_MAX : UINT8_MAX;
+  return from.scale[0] * steps / INT16_MAX;
+}
+
+LargestShare MakeLargestShare(int64_t row_length) {
+  constexpr int64_t kShortRow = 256;  // its share has 8 bits at least
+  LargestShare share;
+  share.step = 16 * std::log(2.0) / INT16_MAX;
+  if (row_length <= kShortRow) {
+    share.of_large = LogarithmTable(LargestShare::kPart, share.step);
+    return share;
+  }
+  int bits = 0;
+  while ((row_length - 1) >> bits != 0) ++bits;
+  share.cut = std::ldexp(1.0, -((bits + 1) / 2));
+  share.of_large = LogarithmTable(share.cut, share.step);
+  share.of_small = LogarithmTable(LargestShare::kPart, share.step);
+  return share;
 }
 
 }  // namespace npuc

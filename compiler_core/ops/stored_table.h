@@ -48,6 +48,25 @@ StoredTable MakeExponentialTable(const QuantParams& from, double result_step,
                                  const LayerQuant& settings, int least_bits = kMinLutBits);
 inline constexpr double kExponentialOne = 1 << 30;
 
+// The tables by which a LogSoftmax takes the logarithm of the largest share of a row, which is one
+// by the sum of all e^(x - max x), from a share in 16 bits. The share of a long row can be so small
+// that few bits of 16 are left: then max(share, cut) has one logarithm, min(share / cut, 1)
+// another, and their sum is that of the share.
+struct LargestShare {
+  static constexpr double kPart = 0x1p-16;  // a share is stored as so many
+  double step = 0;                          // of the logarithms
+  double cut = 1;
+  StoredTable of_large;
+  StoredTable of_small;  // where cut is below 1, else without entries
+
+  // The logarithm of the share in steps.
+  int64_t Logarithm(double share) const;
+};
+LargestShare MakeLargestShare(int64_t row_length);
+
+// The step in which a LogSoftmax has the distances of a row's numbers from the largest, 16 bits.
+double DistanceStep(const QuantParams& from);
+
 }  // namespace npuc
 
 #endif  // NPUC_COMPILER_CORE_OPS_STORED_TABLE_H_

@@ -1,6 +1,7 @@
 #include "compiler_core/quant/table_runs.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -50,8 +51,9 @@ void SettleTables(QuantState& state) {
 TableRuns::TableRuns(const QuantState& state) : state_(&state) {
   for (size_t i = 0; i < state.layers.size(); ++i) {
     const int layer = static_cast<int>(i);
-    if (state.root(layer).op == Op::kLogSoftmax) continue;  // its parts are not the operator's
-    if (state.settings[i].lut_bits == kMaxLutBits) continue;
+    // A LogSoftmax has further tables, of its logarithm.
+    const bool is_log = state.root(layer).op == Op::kLogSoftmax;
+    if (state.settings[i].lut_bits == kMaxLutBits && !is_log) continue;
     std::optional<StoredTable> table = TableOf(state, layer);
     if (table.has_value()) {
       tables_.emplace(state.layers[i].nodes.front(), Entry{layer, *std::move(table)});
@@ -66,7 +68,7 @@ void TableRuns::Before(NodeId node, const FloatExecutor& executor,
   const Entry& entry = found->second;
   const Layer& layer = state_->layers[entry.layer];
   const absl::Span<const float> operand = executor.ValueOf(arena, layer.inputs[0]);
-  const bool is_softmax = state_->root(entry.layer).op == Op::kSoftmax;
+  const bool is_softmax = TraitsOf(state_->root(entry.layer).op).integer == IntegerRule::kSoftmax;
   results_[layer.outputs[0]] = is_softmax ? SoftmaxOf(entry, operand) : FunctionOf(entry, operand);
 }
 
@@ -104,6 +106,9 @@ std::vector<float> TableRuns::SoftmaxOf(const Entry& entry, absl::Span<const flo
   const int64_t length = shape[axis];
   int64_t inner = 1;
   for (size_t d = axis + 1; d < shape.size(); ++d) inner *= shape[d];
+  const bool is_log = state_->root(entry.layer).op == Op::kLogSoftmax;
+  const LargestShare share = is_log ? MakeLargestShare(length) : LargestShare();
+  const double below = DistanceStep(from);
   std::vector<float> results(operand.size());
   std::vector<int64_t> row(static_cast<size_t>(length));
   const int64_t rows = length == 0 ? 0 : static_cast<int64_t>(operand.size()) / length;
@@ -115,13 +120,19 @@ std::vector<float> TableRuns::SoftmaxOf(const Entry& entry, absl::Span<const flo
     }
     const int64_t largest = *std::max_element(row.begin(), row.end());
     double sum = 0;
-    for (int64_t& number : row) {
-      number = entry.table.At(number - largest + kTop);
-      sum += static_cast<double>(number);
+    for (const int64_t number : row) {
+      sum += static_cast<double>(entry.table.At(number - largest + kTop));
     }
+    sum = std::max(sum, 1.0);
+    const double logarithm =
+        is_log ? static_cast<double>(share.Logarithm(kExponentialOne / sum)) * share.step : 0;
     for (int64_t i = 0; i < length; ++i) {
-      results[at(i)] =
-          static_cast<float>(static_cast<double>(row[static_cast<size_t>(i)]) / std::max(sum, 1.0));
+      const int64_t distance = row[static_cast<size_t>(i)] - largest;
+      const double result =
+          is_log ? std::nearbyint(static_cast<double>(distance) * from.scale[0] / below) * below +
+                       logarithm
+                 : static_cast<double>(entry.table.At(distance + kTop)) / sum;
+      results[at(i)] = static_cast<float>(result);
     }
   }
   return results;

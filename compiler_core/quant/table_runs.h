@@ -32,7 +32,8 @@ class TableRuns {
     StoredTable table;
   };
   std::vector<float> FunctionOf(const Entry& entry, absl::Span<const float> operand) const;
-  std::vector<float> SoftmaxOf(const Entry& entry, absl::Span<const float> operand) const;
+  std::vector<float> SoftmaxOf(const Entry& entry,
+                               absl::Span<const float> operand) const;  // or its logarithm
 
   const QuantState* state_;
   std::map<NodeId, Entry> tables_;                 // by the first node of the layer

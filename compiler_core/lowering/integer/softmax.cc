@@ -82,21 +82,13 @@ Operand EmitRowMaxima(IntegerContext& context, const Rows& x) {
   return c.result.d;
 }
 
-// The logarithm of 16-bit fractions of one, of those below `least` the logarithm of it.
-Operand EmitLogarithm(IntegerContext& context, Operand a, int64_t count, double least,
+// The logarithm of shares of 16 bits by a table.
+Operand EmitLogarithm(IntegerContext& context, Operand a, int64_t count, const StoredTable& table,
                       const QuantParams& to) {
-  constexpr int kIndexBits = 12;
-  StoredTable table;
-  table.index_bits = kIndexBits;
-  for (int64_t i = 0; i < integer::TableEntries(DType::kUint16, kIndexBits); ++i) {
-    const double fraction = std::max(std::ldexp(static_cast<double>(i), -kIndexBits), least);
-    const int64_t stored = RoundHalfEven(std::log(fraction) / to.scale[0]);
-    table.entries.push_back(std::clamp(stored, to.qmin, to.qmax));
-  }
   integer::Lookup c;
   c.a = a;
   c.a_type = DType::kUint16;
-  c.index_bits = kIndexBits;
+  c.index_bits = table.index_bits;
   c.table = TableConstant(context, table, SizeOf(to.dtype));
   c.count = Number(count);
   c.result = TemporaryFor(context, to, count);
@@ -136,25 +128,20 @@ Operand EmitLargestShares(IntegerContext& context, const Rows& x, double part, d
   return EmitRowMaxima(context, shares);
 }
 
-// The logarithm of the largest share of each row, which is one by the sum of all e^(x - max x). The
-// share of a long row can be so small that few bits of 16 are left: then the share cut to at least
-// 2^-s has one logarithm and the share times 2^s, cut to at most 1, another, and their sum is that
-// of the share. `step`: of the layer's results.
+// The logarithm of the largest share of each row. `step`: of the layer's results.
 Operand EmitLogarithmOfLargest(IntegerContext& context, const Rows& x, double step,
-                               const QuantParams& logarithms) {
-  constexpr double kPart = 0x1p-16;
-  constexpr int64_t kShortRow = 256;  // its share has 8 bits at least
-  const Operand large = EmitLargestShares(context, x, kPart, step);
-  if (x.length <= kShortRow) return EmitLogarithm(context, large, x.count, kPart, logarithms);
-  int bits = 0;
-  while ((x.length - 1) >> bits != 0) ++bits;
-  const double cut = std::ldexp(1.0, -((bits + 1) / 2));
+                               const LargestShare& share, const QuantParams& logarithms) {
+  constexpr double kPart = LargestShare::kPart;
+  const Operand large = EmitLogarithm(context, EmitLargestShares(context, x, kPart, step), x.count,
+                                      share.of_large, logarithms);
+  if (share.of_small.entries.empty()) return large;
   Rows sum;
   sum.params = logarithms;
   sum.count = x.count;
-  sum.a = EmitLogarithm(context, large, x.count, cut, logarithms);
-  const Operand small = EmitLogarithm(context, EmitLargestShares(context, x, kPart * cut, step),
-                                      x.count, kPart, logarithms);
+  sum.a = large;
+  const Operand small =
+      EmitLogarithm(context, EmitLargestShares(context, x, kPart * share.cut, step), x.count,
+                    share.of_small, logarithms);
   const integer::Result result = TemporaryFor(context, logarithms, x.count);
   EmitByRow(context, integer::Combine::Kind::kAdd, sum, logarithms, small, logarithms, result);
   return result.d;
@@ -163,11 +150,11 @@ Operand EmitLogarithmOfLargest(IntegerContext& context, const Rows& x, double st
 // x - max x + log of the largest share.
 void EmitLogSoftmax(IntegerContext& context, const Rows& x, const QuantParams& to,
                     const integer::Result& result) {
-  const QuantParams logarithms = Params(DType::kInt16, 16 * std::log(2.0) / INT16_MAX);
-  const Operand logarithm = EmitLogarithmOfLargest(context, x, to.scale[0], logarithms);
+  const LargestShare share = MakeLargestShare(x.length);
+  const QuantParams logarithms = Params(DType::kInt16, share.step);
+  const Operand logarithm = EmitLogarithmOfLargest(context, x, to.scale[0], share, logarithms);
   Rows below = x;
-  const double steps = SizeOf(x.params.dtype) > 1 ? UINT16_MAX : UINT8_MAX;
-  below.params = Params(DType::kInt16, x.params.scale[0] * steps / INT16_MAX);
+  below.params = Params(DType::kInt16, DistanceStep(x.params));
   const integer::Result of_below = TemporaryFor(context, below.params, x.count * x.length);
   EmitByRow(context, integer::Combine::Kind::kSub, x, x.params, EmitRowMaxima(context, x),
             below.params, of_below);
