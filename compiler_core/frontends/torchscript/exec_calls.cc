@@ -190,6 +190,10 @@ bool Executor::CallBuiltin(const Expr& expr, absl::string_view name,
     value = state_->heap.String(ScriptText(positional[0]));
     return true;
   }
+  if (name == "print") {
+    value = ScriptValue::None();
+    return true;
+  }
   if (name == "getattr" && positional.size() >= 2 && positional[1].Is(ScriptKind::kString)) {
     return AttributeOf(positional[0], *positional[1].string, expr, frame, value);
   }

@@ -78,6 +78,13 @@ return torch.add(torch.mul(x, 0), n))",
   EXPECT_THAT(zero.Text(), HasSubstr("the step of a slice must not be 0"));
 }
 
+TEST(TorchImportTest, PrintsNothing) {
+  const ImportResult result = ImportForward(
+      "x: Tensor", "print(x)\nprint()\nprint(1, 2, 3, 4, 5, 6, 7, x)\nreturn torch.neg(x)",
+      {{1, 2}});
+  EXPECT_THAT(result.Run(), ElementsAre(1, 0.75f)) << result.Text();
+}
+
 TEST(TorchImportTest, SlicesOfStringsAreThoseOfPython) {
   const ImportResult result = ImportForward("x: Tensor", R"(n = 0
 if torch.eq(torch.slice("abcdef", None, None, -2), "fdb"):

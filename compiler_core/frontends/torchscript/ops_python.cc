@@ -660,8 +660,6 @@ constexpr OpRule kPythonRules[] = {
     {"all", "a", PyAnyAll},
     {"warn", "a b c", PyNothing},
     {"warnings", "a b c", PyNothing},
-    {"print", "a b c d e f", PyNothing},
-    {"Print", "a b c d e f", PyNothing},
     {"manual_seed", "a", PyNothing},
     {"is_grad_enabled", "", PyFalse},
     {"_set_grad_enabled", "a", PyNothing},
