@@ -85,6 +85,15 @@ TEST(TorchImportTest, PrintsNothing) {
   EXPECT_THAT(result.Run(), ElementsAre(1, 0.75f)) << result.Text();
 }
 
+TEST(TorchImportTest, WritesValuesAtKnownIndices) {
+  const ImportResult result = ImportForward("x: Tensor", R"(y = torch.zeros([1, 4])
+a = torch.slice(y, 0, 0, 9223372036854775807)
+b = torch.index_put_(a, [None, torch.tensor([2, -4, 1])], torch.view(x, [3]))
+return y)",
+                                            {{1, 3}});
+  EXPECT_THAT(result.Run(), ElementsAre(-0.75f, -0.5f, -1, 0)) << result.Text();
+}
+
 TEST(TorchImportTest, SlicesOfStringsAreThoseOfPython) {
   const ImportResult result = ImportForward("x: Tensor", R"(n = 0
 if torch.eq(torch.slice("abcdef", None, None, -2), "fdb"):

@@ -7,6 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/evaluator.h"
+#include "compiler_core/frontends/common/gather.h"
 #include "compiler_core/frontends/common/selection.h"
 #include "compiler_core/frontends/torchscript/choice.h"
 #include "compiler_core/frontends/torchscript/op_call.h"
@@ -408,7 +410,29 @@ absl::StatusOr<ValueRef> WrittenWhere(OpCall& call, const ValueRef& mask, size_t
   return Chosen(call, condition, value, x);
 }
 
-// x[index] = value: an index, or a few, along one dimension, the other dimensions whole; or a mask.
+// x[indices] = values: known indices along one dimension, the other dimensions whole.
+absl::StatusOr<ValueRef> WrittenAtKnown(OpCall& call, const ValueRef& indices, int64_t axis,
+                                        const ValueRef& values, const ValueRef& x) {
+  const Shape& shape = x->type.shape;
+  const Tensor& known = *indices->constant;
+  Shape written = shape;
+  written.erase(written.begin() + axis);
+  written.insert(written.begin() + axis, known.shape().begin(), known.shape().end());
+  ASSIGN_OR_RETURN(ValueRef slices, frontend::BroadcastTo(call, values, written));
+  written = shape;
+  written[static_cast<size_t>(axis)] = known.element_count();
+  ASSIGN_OR_RETURN(slices, call.Reshaped(slices, std::move(written)));
+  std::vector<int64_t> sources(static_cast<size_t>(shape[static_cast<size_t>(axis)]));
+  std::iota(sources.begin(), sources.end(), 0);
+  const int64_t size = static_cast<int64_t>(sources.size());
+  for (int64_t i = 0; i < known.element_count(); ++i) {
+    sources[static_cast<size_t>(known.int_at(i))] = size + i;
+  }
+  ASSIGN_OR_RETURN(const ValueRef both, call.Joined({x, slices}, axis));
+  return frontend::GatherAxis(call, both, axis, sources);
+}
+
+// x[index] = value: indices along one dimension, the other dimensions whole; or a mask.
 absl::StatusOr<ScriptValue> ImportIndexPut(OpCall& call) {
   constexpr absl::string_view kFix = "write it with where, or by slices";
   ASSIGN_OR_RETURN(ValueRef x, call.TensorArg(0));
@@ -433,16 +457,20 @@ absl::StatusOr<ScriptValue> ImportIndexPut(OpCall& call) {
     return call.Result(WrittenWhere(call, index, static_cast<size_t>(axis), value, x));
   }
   const int64_t count = index->type.element_count();
-  if (axis >= RankOf(x) || IsTruth(index) || count < 1 || count > kMaxWritten ||
-      value->type.element_count() != 1) {
-    return call.FailMode(absl::StrCat("writing ", TypeToString(value->type), " by indices ",
-                                      TypeToString(index->type), " into ", TypeToString(x->type),
-                                      "; allowed are one value and ", kMaxWritten, " indices"),
-                         std::string(kFix));
+  const bool is_few = count <= kMaxWritten && value->type.element_count() == 1;
+  const bool is_known =
+      index->constant.has_value() && x->type.element_count() <= kMaxEvaluatedElements;
+  if (axis >= RankOf(x) || IsTruth(index) || count < 1 || !(is_few || is_known)) {
+    return call.FailMode(
+        absl::StrCat("writing ", TypeToString(value->type), " by indices ",
+                     TypeToString(index->type), " into ", TypeToString(x->type),
+                     "; allowed are one value and ", kMaxWritten, " indices, or known indices"),
+        std::string(kFix));
   }
   const int64_t size = x->type.shape[axis];
   ASSIGN_OR_RETURN(ValueRef flat,
                    FlatIndices(call, x->type.shape, static_cast<size_t>(axis), {index}));
+  if (!is_few) return call.Result(WrittenAtKnown(call, flat, axis, value, x));
   ASSIGN_OR_RETURN(flat, call.Reshaped(flat, {count}));
   ASSIGN_OR_RETURN(value, call.Reshaped(value, {}));
   Shape along(x->type.shape.size() - static_cast<size_t>(axis), 1);
