@@ -71,6 +71,40 @@ absl::StatusOr<std::vector<int64_t>> StartsOfTuples(const Tensor& indices, const
   return starts;
 }
 
+absl::StatusOr<std::vector<int64_t>> PositionsOfElements(const Tensor& indices, const Shape& shape,
+                                                         int64_t axis, bool may_be_negative) {
+  const Shape& named = indices.shape();
+  bool fits = named.size() == shape.size() && IsInteger(indices.dtype()) &&
+              indices.element_count() <= kMaxEvaluatedElements;
+  for (size_t i = 0; fits && i < named.size(); ++i) {
+    fits = static_cast<int64_t>(i) == axis || named[i] <= shape[i];
+  }
+  if (!fits) {
+    return absl::InvalidArgumentError(absl::StrCat("the indices are ", TypeToString(indices.type()),
+                                                   " for ", ShapeToString(shape)));
+  }
+  const int64_t dim = shape[static_cast<size_t>(axis)];
+  std::vector<int64_t> positions;
+  for (int64_t at = 0; at < indices.element_count(); ++at) {
+    const int64_t index = indices.int_at(at);
+    if (index < (may_be_negative ? -dim : 0) || index >= dim) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("index ", index, " is outside a dimension of ", dim));
+    }
+    int64_t rest = at;
+    int64_t stride = 1;
+    int64_t position = 0;
+    for (size_t i = named.size(); i-- > 0;) {
+      const bool is_axis = static_cast<int64_t>(i) == axis;
+      position += (is_axis ? (index < 0 ? index + dim : index) : rest % named[i]) * stride;
+      rest /= named[i];
+      stride *= shape[i];
+    }
+    positions.push_back(position);
+  }
+  return positions;
+}
+
 absl::StatusOr<ValueRef> BroadcastTo(Emitter& node, const ValueRef& value, const Shape& shape) {
   if (value->type.shape == shape) return value;
   RETURN_IF_ERROR(CheckShape(shape));

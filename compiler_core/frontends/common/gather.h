@@ -23,6 +23,12 @@ absl::StatusOr<ValueRef> GatherAxis(Emitter& node, const ValueRef& value, int64_
 // the end where they may be. INVALID_ARGUMENT: an index is outside of its dimension.
 absl::StatusOr<std::vector<int64_t>> StartsOfTuples(const Tensor& indices, const Shape& shape,
                                                     int64_t batch_dims, bool may_be_negative);
+// The flat positions in a value of `shape` that indices name, each by its place, but along `axis`
+// (in range) by its number: they have the rank of the shape and fit it in all other dimensions.
+// Negative indices count from the end where they may be. INVALID_ARGUMENT: the indices do not fit,
+// are no integers or too many, or one is outside of its dimension.
+absl::StatusOr<std::vector<int64_t>> PositionsOfElements(const Tensor& indices, const Shape& shape,
+                                                         int64_t axis, bool may_be_negative);
 // The value repeated along dimensions of 1, and along new leading ones.
 absl::StatusOr<ValueRef> BroadcastTo(Emitter& node, const ValueRef& value, const Shape& shape);
 

@@ -1,5 +1,6 @@
 #include "compiler_core/frontends/common/selection.h"
 
+#include <algorithm>
 #include <limits>
 #include <numeric>
 #include <string>
@@ -10,6 +11,7 @@
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/common/activations.h"
 #include "compiler_core/frontends/common/evaluator.h"
+#include "compiler_core/frontends/common/gather.h"
 #include "compiler_core/ops/facts.h"
 
 namespace npuc::frontend {
@@ -295,6 +297,37 @@ absl::StatusOr<ValueRef> LookedUpByTuples(Emitter& node, const ValueRef& data,
   rows.insert(rows.end(), from.begin() + length, from.end());
   ASSIGN_OR_RETURN(const ValueRef table, node.Reshaped(data, std::move(rows)));
   return node.Emit("Gather", {table, flat}, {{"axis", int64_t{0}}});
+}
+
+absl::StatusOr<ValueRef> ElementsAt(Emitter& node, const ValueRef& data, const ValueRef& indices,
+                                    int64_t axis, bool may_be_negative) {
+  const Shape& from = data->type.shape;
+  const TensorType& type = indices->type;
+  ASSIGN_OR_RETURN(const ValueRef flat, node.Reshaped(data, {data->type.element_count()}));
+  if (indices->constant.has_value()) {
+    ASSIGN_OR_RETURN(const std::vector<int64_t> positions,
+                     PositionsOfElements(*indices->constant, from, axis, may_be_negative));
+    return GatherFlat(node, flat, positions, type.shape);
+  }
+  // The positions that zeros name, and a stride of the axis for each one more.
+  if (type.element_count() > kMaxEvaluatedElements) {
+    return absl::InvalidArgumentError(absl::StrCat("the indices are ", TypeToString(type)));
+  }
+  ASSIGN_OR_RETURN(const std::vector<int64_t> starts,
+                   PositionsOfElements(Tensor::Zeros(type), from, axis, /*may_be_negative=*/false));
+  ValueRef index = indices;
+  if (may_be_negative) {
+    ASSIGN_OR_RETURN(index, FromFront(node, index, from[static_cast<size_t>(axis)]));
+  }
+  const int64_t stride = ElementCount(Shape(from.begin() + axis + 1, from.end()));
+  if (stride != 1) {
+    ASSIGN_OR_RETURN(index, node.Emit("Mul", {index, Number(node, stride, type.dtype)}));
+  }
+  if (std::any_of(starts.begin(), starts.end(), [](int64_t start) { return start != 0; })) {
+    const ValueRef first = node.MakeConstant(IntTensor(type.dtype, type.shape, starts));
+    ASSIGN_OR_RETURN(index, node.Emit("Add", {index, first}));
+  }
+  return node.Emit("Gather", {flat, index}, {{"axis", int64_t{0}}});
 }
 
 absl::StatusOr<ValueRef> OneHotOf(Emitter& node, const ValueRef& indices, int64_t depth,

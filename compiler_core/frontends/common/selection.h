@@ -69,6 +69,11 @@ absl::StatusOr<ValueRef> LookedUp(Emitter& node, const ValueRef& data, const Val
 absl::StatusOr<ValueRef> LookedUpByTuples(Emitter& node, const ValueRef& data,
                                           const ValueRef& indices, bool may_be_negative);
 
+// The elements that integers name along an axis (in range), and by their places in the other
+// dimensions (PositionsOfElements), known or computed at run time.
+absl::StatusOr<ValueRef> ElementsAt(Emitter& node, const ValueRef& data, const ValueRef& indices,
+                                    int64_t axis, bool may_be_negative);
+
 // values[1] where an index is the position along a new axis (0..rank), values[0] elsewhere.
 absl::StatusOr<ValueRef> OneHotOf(Emitter& node, const ValueRef& indices, int64_t depth,
                                   const ValueRef& off, const ValueRef& on, int64_t axis,

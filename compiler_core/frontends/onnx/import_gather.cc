@@ -55,46 +55,16 @@ absl::Status ImportGather(NodeImporter& node) {
   return node.SetOutput(node.Reshaped(picked, std::move(shape)));
 }
 
-// The flat positions in `data` that the indices of GatherElements and ScatterElements name.
-absl::StatusOr<std::vector<int64_t>> ElementPositions(NodeImporter& node) {
-  ASSIGN_OR_RETURN(int64_t axis, node.IntOr("axis", 0));
-  ASSIGN_OR_RETURN(axis, node.Axis(axis, node.rank(0)));
-  const Shape& data = node.shape(0);
-  const Shape& shape = node.shape(1);
-  bool fits = shape.size() == data.size();
-  for (size_t i = 0; fits && i < shape.size(); ++i) {
-    fits = static_cast<int64_t>(i) == axis || shape[i] <= data[i];
-  }
-  if (!fits) {
-    return absl::InvalidArgumentError(absl::StrCat("the indices are ", TypeToString(node.type(1)),
-                                                   " for ", TypeToString(node.type(0))));
-  }
-  ASSIGN_OR_RETURN(std::vector<int64_t> positions,
-                   Indices(node, 1, data[static_cast<size_t>(axis)]));
-  for (size_t at = 0; at < positions.size(); ++at) {
-    int64_t rest = static_cast<int64_t>(at);
-    int64_t stride = 1;
-    int64_t position = 0;
-    for (size_t i = shape.size(); i-- > 0;) {
-      const bool is_axis = static_cast<int64_t>(i) == axis;
-      position += (is_axis ? positions[at] : rest % shape[i]) * stride;
-      rest /= shape[i];
-      stride *= data[i];
-    }
-    positions[at] = position;
-  }
-  return positions;
-}
-
 absl::StatusOr<ValueRef> Flat(NodeImporter& node, const ValueRef& value) {
   return node.Reshaped(value, {value->type.element_count()});
 }
 
 absl::Status ImportGatherElements(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(2, 2));
-  ASSIGN_OR_RETURN(const std::vector<int64_t> positions, ElementPositions(node));
-  ASSIGN_OR_RETURN(const ValueRef flat, Flat(node, node.input(0)));
-  return node.SetOutput(GatherFlat(node, flat, positions, node.shape(1)));
+  ASSIGN_OR_RETURN(int64_t axis, node.IntOr("axis", 0));
+  ASSIGN_OR_RETURN(axis, node.Axis(axis, node.rank(0)));
+  return node.SetOutput(frontend::ElementsAt(node, node.input(0), node.input(1), axis,
+                                             /*may_be_negative=*/true));
 }
 
 // The indices of GatherND and ScatterND: tuples over the leading dimensions of the data.
@@ -219,7 +189,12 @@ absl::Status Scatter(NodeImporter& node, const std::vector<int64_t>& positions) 
 
 absl::Status ImportScatterElements(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(3, 3));
-  ASSIGN_OR_RETURN(const std::vector<int64_t> positions, ElementPositions(node));
+  ASSIGN_OR_RETURN(int64_t axis, node.IntOr("axis", 0));
+  ASSIGN_OR_RETURN(axis, node.Axis(axis, node.rank(0)));
+  ASSIGN_OR_RETURN(const Tensor indices, node.Constant(1, "indices"));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> positions,
+                   frontend::PositionsOfElements(indices, node.shape(0), axis,
+                                                 /*may_be_negative=*/true));
   return Scatter(node, positions);
 }
 

@@ -305,5 +305,23 @@ TEST(OnnxImportTest, ListsItsOperators) {
   EXPECT_TRUE(std::is_sorted(ops.begin(), ops.end()));
 }
 
+// GatherElements of x [2,3] by indices that are computed, [2,2].
+std::vector<float> ElementsOf(const std::vector<float>& x, const std::vector<float>& indices,
+                              int64_t axis) {
+  constexpr int kInt64 = 7;
+  ModelBuilder b;
+  b.Input("x", {2, 3}).Input("i", {2, 2}, kInt64).Output("y");
+  b.Node("GatherElements", {"x", "i"}, {"y"}).Int("axis", axis);
+  const std::vector<Tensor> y = Evaluate(b.Bytes(), {x, indices});
+  return y.empty() ? std::vector<float>() : y[0].ToFloats();
+}
+
+// "out[i][j] = input[index[i][j]][j] if axis = 0", "input[i][index[i][j]] if axis = 1"
+TEST(OnnxImportTest, GathersElementsAtComputedIndices) {
+  const std::vector<float> x = {1, 2, 3, 4, 5, 6};
+  EXPECT_THAT(ElementsOf(x, {2, 0, -1, 1}, 1), ElementsAre(3, 1, 6, 5));
+  EXPECT_THAT(ElementsOf(x, {1, 0, -2, 1}, 0), ElementsAre(4, 2, 1, 5));
+}
+
 }  // namespace
 }  // namespace npuc::onnx

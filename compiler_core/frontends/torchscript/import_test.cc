@@ -78,6 +78,23 @@ return torch.add(torch.mul(x, 0), n))",
   EXPECT_THAT(zero.Text(), HasSubstr("the step of a slice must not be 0"));
 }
 
+// torch.gather of x, which is -1 to 0.25, and of indices that are known or computed.
+TEST(TorchImportTest, GathersElements) {
+  const auto gathered = [](const std::string& indices, int dim) {
+    const ImportResult result = ImportForward(
+        "x: Tensor, y: Tensor",
+        "return torch.gather(x, " + std::to_string(dim) + ", " + indices + ")", {{2, 3}, {2, 1}});
+    EXPECT_TRUE(result.graph.ok()) << result.Text();
+    return result.Run();
+  };
+  // y is -1 and -0.75: the computed indices are 2 and 2, and 1 and 1.
+  const std::string computed = "torch.to(torch.add(torch.round(y), 3), 4)";
+  EXPECT_THAT(gathered(computed, 1), ElementsAre(-0.5f, 0.25f));
+  EXPECT_THAT(gathered("torch.to(torch.add(torch.round(y), 2), 4)", 0),
+              ElementsAre(-0.25f, -0.25f));
+  EXPECT_THAT(gathered("torch.tensor([[2, 0], [1, 1]])", 1), ElementsAre(-0.5f, -1.0f, 0.0f, 0.0f));
+}
+
 TEST(TorchImportTest, PrintsNothing) {
   const ImportResult result = ImportForward(
       "x: Tensor", "print(x)\nprint()\nprint(1, 2, 3, 4, 5, 6, 7, x)\nreturn torch.neg(x)",

@@ -303,6 +303,14 @@ absl::StatusOr<ScriptValue> ImportIndexSelect(OpCall& call) {
   return call.Result(Gathered(call, x, axis, indices));
 }
 
+absl::StatusOr<ScriptValue> ImportGather(OpCall& call) {
+  ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
+  ASSIGN_OR_RETURN(const int64_t axis, AxisOf(call, 1, x, 0));
+  ASSIGN_OR_RETURN(const ValueRef named, call.TensorArg(2));
+  ASSIGN_OR_RETURN(const ValueRef indices, Indices(call, named));
+  return call.Result(frontend::ElementsAt(call, x, indices, axis, /*may_be_negative=*/false));
+}
+
 // Positions that tensors of indices name in neighbouring dimensions from `axis` on, as if these
 // were one. Negative indices count from the end.
 absl::StatusOr<ValueRef> FlatIndices(OpCall& call, const Shape& shape, size_t axis,
@@ -492,6 +500,7 @@ constexpr OpRule kSliceRules[] = {
     {"flip", "self dims", ImportFlip},
     {"hsplit", "self indices_or_sections", ImportTensorSplit},
     {"hstack", "tensors", ImportHstack},
+    {"gather", "self dim index sparse_grad", ImportGather},
     {"index", "self indices", ImportIndex},
     {"index_put", "self indices values accumulate", ImportIndexPut},
     {"index_select", "self dim index", ImportIndexSelect},
