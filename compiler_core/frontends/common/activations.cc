@@ -47,6 +47,12 @@ Term ErfTail(const Term& z) {
   return sum * Exp(-(z * z));
 }
 
+// The tails of the error function at relu(-x) and relu(x), one of which is 1.
+std::pair<Term, Term> ErfTails(const Term& x) {
+  return InOrder(
+      x, [&] { return ErfTail(Relu(-x)); }, [&] { return ErfTail(Relu(x)); });
+}
+
 constexpr double kGeluCubic = 0.044715;
 double GeluFactor() { return std::sqrt(2 / M_PI); }
 
@@ -106,11 +112,14 @@ Term Gelu(const Term& x) {
   return Relu(x) - tail;
 }
 
-// One of the two tails is 1.
 Term Erf(const Term& x) {
-  const auto [below, above] = InOrder(
-      x, [&] { return ErfTail(Relu(-x)); }, [&] { return ErfTail(Relu(x)); });
+  const auto [below, above] = ErfTails(x);
   return below - above;
+}
+
+Term Erfc(const Term& x) {
+  const auto [below, above] = ErfTails(x);
+  return above - (below - 1.0);
 }
 
 Term GeluByProducts(const Term& x) { return Gated(x, (x + x * x * x * kGeluCubic) * GeluFactor()); }

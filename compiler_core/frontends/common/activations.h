@@ -43,8 +43,9 @@ Term ScaledElu(const Term& x, double alpha, double scale, double input_scale);
 // max(low, min(x, high)); a bound that is null is left out. Bounds of 0 and 6 are Relu and Relu6.
 Term Clip(const Term& x, const ValueRef& low, const ValueRef& high);
 
-// The error function, off by at most 3e-7.
+// The error function, and 1 minus it, off by at most 3e-7.
 Term Erf(const Term& x);
+Term Erfc(const Term& x);
 // x * P(X <= x) for a standard normal X.
 Term Gelu(const Term& x);
 // The approximation by tanh. Exporters of the three formats agree on the formula, not on how the

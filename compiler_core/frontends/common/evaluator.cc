@@ -68,6 +68,7 @@ constexpr UnaryEntry kUnary[] = {
     {"Cos", [](double x) { return std::cos(x); }, nullptr, false},
     {"Cosh", [](double x) { return std::cosh(x); }, nullptr, false},
     {"Erf", [](double x) { return std::erf(x); }, nullptr, false},
+    {"Erfc", [](double x) { return std::erfc(x); }, nullptr, false},
     {"Floor", [](double x) { return std::floor(x); }, nullptr, false},
     {"IsFinite", [](double x) { return std::isfinite(x) ? 1.0 : 0.0; }, nullptr, true},
     {"IsInf", [](double x) { return std::isinf(x) ? 1.0 : 0.0; }, nullptr, true},

@@ -138,6 +138,7 @@ absl::StatusOr<ValueRef> ComputedUnary(Emitter& node, absl::string_view op, cons
   if (!is_float) return ValueRef();
   if (op == "Floor") return node.Emit("Floor", {x});
   if (op == "Erf") return Erf(Term(node, x)).value;
+  if (op == "Erfc") return Erfc(Term(node, x)).value;
   if (op == "Round" || op == "Rint") return node.Emit("Round", {x});
   if (op == "Ceil") {
     ASSIGN_OR_RETURN(ValueRef y, node.Emit("Neg", {x}));

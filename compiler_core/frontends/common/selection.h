@@ -15,7 +15,8 @@ namespace npuc::frontend {
 // the IR. Shapes stay known; back ends say what a core makes of them.
 
 // Operators of the evaluator (evaluator.h) that have a form at run time: comparisons, logic, Floor,
-// Ceil, Round, Rint, Sign, Erf, FloorDiv of floats. Null where there is none for these operands.
+// Ceil, Round, Rint, Sign, Erf, Erfc, FloorDiv of floats. Null where there is none for these
+// operands.
 absl::StatusOr<ValueRef> ComputedUnary(Emitter& node, absl::string_view op, const ValueRef& x);
 absl::StatusOr<ValueRef> ComputedBinary(Emitter& node, absl::string_view op, const ValueRef& a,
                                         const ValueRef& b);

@@ -192,6 +192,7 @@ constexpr ImportRule kElementwiseRules[] = {
     {"Div", ImportBinary<Op::kDiv>},
     {"Equal", ImportEvaluatedBinary},
     {"Erf", ImportEvaluatedUnary},
+    {"Erfc", ImportEvaluatedUnary},  // which tf2onnx leaves as it is
     {"Exp", ImportUnary<Op::kExp>},
     {"Floor", ImportEvaluatedUnary},
     {"Greater", ImportEvaluatedBinary},

@@ -14,6 +14,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::FloatNear;
 using ::testing::HasSubstr;
+using ::testing::Pointwise;
 
 TEST(OnnxImportTest, TakesInputsAndOutputsFromTheFile) {
   ModelBuilder b;
@@ -321,6 +322,16 @@ TEST(OnnxImportTest, GathersElementsAtComputedIndices) {
   const std::vector<float> x = {1, 2, 3, 4, 5, 6};
   EXPECT_THAT(ElementsOf(x, {2, 0, -1, 1}, 1), ElementsAre(3, 1, 6, 5));
   EXPECT_THAT(ElementsOf(x, {1, 0, -2, 1}, 0), ElementsAre(4, 2, 1, 5));
+}
+
+TEST(OnnxImportTest, ErfcIsWhatErfLeaves) {
+  ModelBuilder b;
+  b.Input("x", {5}).Output("y").Node("Erfc", {"x"}, {"y"});
+  const std::vector<Tensor> y = Evaluate(b.Bytes(), {{-3, -0.5f, 0, 0.5f, 3}});
+  ASSERT_EQ(y.size(), 1u);
+  // By Python's math.erfc.
+  EXPECT_THAT(y[0].ToFloats(),
+              Pointwise(FloatNear(1e-6f), {1.9999779f, 1.5204999f, 1.0f, 0.4795001f, 2.209e-5f}));
 }
 
 }  // namespace

@@ -198,6 +198,7 @@ constexpr ImportRule kElementwiseRules[] = {
     {"Div", ImportBinary<Op::kDiv>},
     {"Equal", ImportEvaluatedBinary},
     {"Erf", ImportEvaluatedUnary},
+    {"Erfc", ImportEvaluatedUnary},
     {"Exp", ImportUnary<Op::kExp>},
     {"FakeQuantWithMinMaxArgs", ImportFakeQuantArgs},
     {"FakeQuantWithMinMaxVars", ImportFakeQuantVars},

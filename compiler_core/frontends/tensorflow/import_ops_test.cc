@@ -23,7 +23,8 @@ TEST(ImportOpsTest, ElementwiseOperatorsHaveTheirMeaning) {
       {"Relu", 0.f},           {"Relu6", 0.f},           {"Sigmoid", 0.37754067f},
       {"Tanh", -0.46211716f},  {"Square", 0.25f},        {"Reciprocal", -2.f},
       {"Inv", -2.f},           {"Identity", -0.5f},      {"Selu", -0.69175819f},
-      {"StopGradient", -0.5f}, {"CheckNumerics", -0.5f}, {"Snapshot", -0.5f}};
+      {"StopGradient", -0.5f}, {"CheckNumerics", -0.5f}, {"Snapshot", -0.5f},
+      {"Erf", -0.52049988f},   {"Erfc", 1.52049988f}};
   for (const auto& [op, expected] : unary) {
     GraphDefBuilder b;
     b.Placeholder("x", {1}).Node("y", op, {"x"});

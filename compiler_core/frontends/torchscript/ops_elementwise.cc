@@ -303,6 +303,7 @@ constexpr OpRule kElementwiseRules[] = {
     {"divide", "self other rounding_mode", ImportDiv},
     {"eq", "self other", ImportEvaluatedBinary},
     {"erf", "self", ImportFormula<frontend::Erf>},
+    {"erfc", "self", ImportFormula<frontend::Erfc>},
     {"exp", "self", ImportUnary<Op::kExp>},
     {"expm1", "self", ImportFormula<frontend::Expm1>},
     {"floor", "self", ImportRounding},
