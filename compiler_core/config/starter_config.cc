@@ -234,6 +234,8 @@ class Writer {
           "#   force_float_ir: true   # the model quantizes a part of its values: all of them "
           "anew");
     }
+    const CoreSpec* core = FindCore(choices_.core);
+    if (core != nullptr && IsFixedPoint(*core)) return;  // it settles by itself what a preset sets
     Line("#   preset: best   # or fast, or compass: its defaults");
   }
 

@@ -165,9 +165,9 @@ TEST(StarterConfigTest, HasATemplateOfCalibrationData) {
 }
 
 // The QUANT lines of the config for a model of so many inputs, as a user would complete them.
-ParsedConfig WithCalibrationData(int inputs) {
+ParsedConfig WithCalibrationData(int inputs, const std::string& core = "X2_1204") {
   StarterChoices choices = Choices();
-  choices.core = "X2_1204";
+  choices.core = core;
   choices.needs_calibration = true;
   std::vector<ModelOutline::Port> ports;
   for (int i = 0; i < inputs; ++i) {
@@ -189,6 +189,14 @@ TEST(StarterConfigTest, CalibrationDataOfManyInputsCompiles) {
   }
   // More than files may be named: one file has them all.
   EXPECT_EQ(WithCalibrationData(16).options.quant->calibration_inputs.size(), 1u);
+}
+
+TEST(StarterConfigTest, HasThePresetWhereItHasAnEffect) {
+  const auto strategy = [](const std::string& core) {
+    return WithCalibrationData(1, core).options.quant->activation_strategy;
+  };
+  EXPECT_FALSE(strategy("X2_1204") == QuantOptions().activation_strategy);
+  EXPECT_TRUE(strategy("APUS") == QuantOptions().activation_strategy);
 }
 
 }  // namespace
