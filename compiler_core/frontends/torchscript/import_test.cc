@@ -95,6 +95,13 @@ TEST(TorchImportTest, GathersElements) {
   EXPECT_THAT(gathered("torch.tensor([[2, 0], [1, 1]])", 1), ElementsAre(-0.5f, -1.0f, 0.0f, 0.0f));
 }
 
+// PyTorch 1.2 wrote x.shape so.
+TEST(TorchImportTest, ShapesAreLists) {
+  const ImportResult result =
+      ImportForward("x: Tensor", "return torch.mul(x, (ops.prim.shape(x))[1])", {{1, 2}});
+  EXPECT_THAT(result.Run(), ElementsAre(-2, -1.5f)) << result.Text();
+}
+
 TEST(TorchImportTest, PrintsNothing) {
   const ImportResult result = ImportForward(
       "x: Tensor", "print(x)\nprint()\nprint(1, 2, 3, 4, 5, 6, 7, x)\nreturn torch.neg(x)",

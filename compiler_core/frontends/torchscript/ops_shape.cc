@@ -432,6 +432,7 @@ constexpr OpRule kShapeRules[] = {
     {"resize", "self size memory_format", ImportResize},
     {"resize_as", "self the_template memory_format", ImportResize},
     {"resolve_conj", "self", ImportSame},
+    {"shape", "self", ImportSize},
     {"size", "self dim", ImportSize},
     {"squeeze", "self dim", ImportSqueeze},
     {"swapaxes", "self axis0 axis1", ImportTranspose},
