@@ -86,6 +86,12 @@ absl::Status ImportGelu(NodeImporter& node) {
   return node.SetOutput((approximate == "tanh" ? GeluByProducts(x) : Gelu(x)).value);
 }
 
+absl::Status ImportSwish(NodeImporter& node) {
+  ASSIGN_OR_RETURN(const Term x, Operand(node));
+  ASSIGN_OR_RETURN(const double alpha, node.FloatOr("alpha", 1));
+  return node.SetOutput((x * Sigmoid(x * alpha)).value);
+}
+
 // x where it is above alpha, else 0.
 absl::Status ImportThresholdedRelu(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(1, 1));
@@ -131,6 +137,7 @@ constexpr ImportRule kActivationRules[] = {
     {"Sigmoid", ImportFunction},
     {"Softplus", ImportFormula<frontend::Softplus>},
     {"Softsign", ImportFormula<frontend::Softsign>},
+    {"Swish", ImportSwish},
     {"Tanh", ImportFunction},
     {"ThresholdedRelu", ImportThresholdedRelu},
 };

@@ -136,6 +136,19 @@ absl::Status ImportLayerNorm(NodeImporter& node) {
   return node.SetOutputs({*y.value, *normal.mean.value, *normal.scale.value});
 }
 
+absl::Status ImportRmsNorm(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(2, 2));
+  ASSIGN_OR_RETURN(int64_t axis, node.IntOr("axis", -1));
+  ASSIGN_OR_RETURN(axis, node.Axis(axis, node.rank(0)));
+  ASSIGN_OR_RETURN(const double epsilon, node.FloatOr("epsilon", 1e-5));
+  std::vector<int64_t> axes;
+  for (int64_t i = axis; i < node.rank(0); ++i) axes.push_back(i);
+  const Term x(node, node.input(0));
+  const Term scale = frontend::InverseDeviation(x, axes, epsilon);
+  const Term y = x * scale;
+  return node.SetOutput((y * Term(node, node.input(1))).value);
+}
+
 absl::Status ImportMvn(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(1, 1));
   ASSIGN_OR_RETURN(std::vector<int64_t> axes, node.IntsOr("axes", {0, 2, 3}));
@@ -194,7 +207,7 @@ constexpr ImportRule kNormRules[] = {
     {"BatchNormalization", ImportBatchNorm},       {"GroupNormalization", ImportGroupNorm},
     {"InstanceNormalization", ImportInstanceNorm}, {"LRN", ImportLrn},
     {"LayerNormalization", ImportLayerNorm},       {"LpNormalization", ImportLpNorm},
-    {"MeanVarianceNormalization", ImportMvn},
+    {"MeanVarianceNormalization", ImportMvn},      {"RMSNormalization", ImportRmsNorm},
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "compiler_core/frontends/onnx/import.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "compiler_core/frontends/onnx/test_util.h"
 #include "compiler_core/ops/op.h"
@@ -332,6 +333,28 @@ TEST(OnnxImportTest, ErfcIsWhatErfLeaves) {
   // By Python's math.erfc.
   EXPECT_THAT(y[0].ToFloats(),
               Pointwise(FloatNear(1e-6f), {1.9999779f, 1.5204999f, 1.0f, 0.4795001f, 2.209e-5f}));
+}
+
+// "Mean of squares over the axes from `axis` on; Y = X / Sqrt(mean + epsilon) * scale"
+TEST(OnnxImportTest, RmsNormalizationOfOperatorSet23) {
+  ModelBuilder b(23);
+  b.Input("x", {2, 2}).Output("y").Floats("scale", {2}, {2, 0.5f});
+  b.Node("RMSNormalization", {"x", "scale"}, {"y"}).Float("epsilon", 1);
+  const std::vector<Tensor> y = Evaluate(b.Bytes(), {{3, 4, 0, 1}});
+  ASSERT_EQ(y.size(), 1u);
+  const float first = 1 / std::sqrt(13.5f);
+  const float second = 1 / std::sqrt(1.5f);
+  EXPECT_THAT(y[0].ToFloats(),
+              Pointwise(FloatNear(1e-6f), {6 * first, 2 * first, 0.0f, 0.5f * second}));
+}
+
+TEST(OnnxImportTest, SwishOfOperatorSet24) {
+  ModelBuilder b(24);
+  b.Input("x", {3}).Output("y").Node("Swish", {"x"}, {"y"}).Float("alpha", 2);
+  const std::vector<Tensor> y = Evaluate(b.Bytes(), {{-1, 0, 2}});
+  ASSERT_EQ(y.size(), 1u);
+  const auto swish = [](float x) { return x / (1 + std::exp(-2 * x)); };
+  EXPECT_THAT(y[0].ToFloats(), Pointwise(FloatNear(1e-6f), {swish(-1), 0.0f, swish(2)}));
 }
 
 }  // namespace

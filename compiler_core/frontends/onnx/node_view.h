@@ -29,7 +29,7 @@ inline constexpr size_t kMaxNameBytes = kMaxNodeNameBytes;
 
 // Operator sets of the default domain that are read.
 inline constexpr int64_t kMinOpset = 6;
-inline constexpr int64_t kMaxOpset = 22;
+inline constexpr int64_t kMaxOpset = 25;
 
 // ONNX's data type by wire number; kInvalid where the IR has no such type. All floats are
 // read as f32, UINT64 as i64.
