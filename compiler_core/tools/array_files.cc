@@ -112,7 +112,7 @@ std::optional<uint32_t> RandomSeed(absl::string_view input) {
 class InputLoader {
  public:
   InputLoader(const FrameRunner& model, Diagnostics& diagnostics)
-      : inputs_(InputsToGive(model)), diagnostics_(diagnostics) {}
+      : model_(model), inputs_(InputsToGive(model)), diagnostics_(diagnostics) {}
 
   std::vector<NamedArray> Load(const std::vector<std::string>& inputs) {
     std::optional<uint32_t> seed;
@@ -270,10 +270,12 @@ class InputLoader {
       if (std::any_of(arrays_.begin(), arrays_.end(), is_it)) continue;
       std::fprintf(stderr, "input '%s': random values, seed %u\n", Printable(port->name).c_str(),
                    seed);
-      arrays_.push_back({port->name, RandomInput(*port, seed)});
+      const DType stated = model_.StatedType(static_cast<size_t>(port - model_.inputs().data()));
+      arrays_.push_back({port->name, RandomInput(*port, stated, seed)});
     }
   }
 
+  const FrameRunner& model_;
   const std::vector<const PortTensor*> inputs_;
   Diagnostics& diagnostics_;
   std::vector<NamedArray> arrays_;

@@ -43,23 +43,25 @@ class Evaluation {
     const CompileOptions& options = loaded.config.options;
     const CompileRequest request = RequestOf(loaded);
     ASSIGN_OR_RETURN(Graph graph, ImportModel(request, diagnostics_));
-    GraphRunner reference(graph, options);
+    GraphRunner reference(graph, options, GraphRunner::Edges::kRealValues);
     if (command_.quantized) {
       ASSIGN_OR_RETURN(QuantizedForward forward,
                        MakeQuantizedForward(request, std::move(graph), diagnostics_));
       GraphRunner quantized(std::move(forward.graph), options);
-      return Compare(reference, quantized);
+      return Compare(reference, quantized, reference);
     }
     ASSIGN_OR_RETURN(const CompiledModel model, LoadArtifact(command_.artifact, diagnostics_));
     ASSIGN_OR_RETURN(const std::unique_ptr<Simulator> simulator,
                      Simulator::Load(model, command_.artifact, diagnostics_));
     SimulatorRunner simulated(*simulator);
-    return Compare(reference, simulated);
+    return Compare(reference, simulated, simulated);
   }
 
  private:
-  absl::Status Compare(FrameRunner& reference, FrameRunner& judged) {
-    const std::vector<NamedArray> inputs = LoadInputs(command_.inputs, judged, diagnostics_);
+  // `given`: the model that takes the files as its inputs.
+  absl::Status Compare(FrameRunner& reference, FrameRunner& judged, const FrameRunner& given) {
+    const std::vector<NamedArray> inputs =
+        RealInputs(given, LoadInputs(command_.inputs, given, diagnostics_));
     RETURN_IF_ERROR(PairOutputs(reference, judged));
     ASSIGN_OR_RETURN(float_, RunItems(reference, inputs, 0, diagnostics_));
     ASSIGN_OR_RETURN(quantized_, RunItems(judged, inputs, 0, diagnostics_));

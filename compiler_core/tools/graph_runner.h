@@ -14,7 +14,12 @@ namespace npuc {
 // compile with these options would find.
 class GraphRunner : public FrameRunner {
  public:
-  GraphRunner(Graph graph, const CompileOptions& options);
+  // Ports of the integers of 8 and 16 bits that a quantized model itself takes and gives.
+  enum class Edges {
+    kWholeNumbers,
+    kRealValues,  // integers with their scale, as a compiled artifact has them
+  };
+  GraphRunner(Graph graph, const CompileOptions& options, Edges edges = Edges::kWholeNumbers);
 
   const std::vector<PortTensor>& inputs() const override { return inputs_; }
   const std::vector<PortTensor>& outputs() const override { return outputs_; }
@@ -22,7 +27,8 @@ class GraphRunner : public FrameRunner {
   absl::Status Run(absl::Span<const uint8_t> input, std::vector<uint8_t>& output) override;
 
  private:
-  PortTensor Port(const std::string& name, ValueId value, int64_t& offset) const;
+  PortTensor Port(const std::string& name, ValueId value) const;
+  void TakeScale(ValueId value, PortTensor& port) const;
 
   Graph graph_;
   std::vector<PortTensor> inputs_;

@@ -55,16 +55,6 @@ Difference Compare(const std::vector<float>& a, const std::vector<float>& b) {
   return difference;
 }
 
-std::vector<float> RealValues(const PortTensor& port, const NpyArray& stored) {
-  if (port.scale <= 0) return FloatsOf(stored);
-  std::vector<float> values;
-  for (int64_t i = 0; i < stored.element_count(); ++i) {
-    values.push_back(
-        integer::RealValue(port, integer::LoadInteger(stored.dtype, stored.bytes.data(), i)));
-  }
-  return values;
-}
-
 // Runs a LayerOutputs on one item, and writes what its layers give.
 class Dumper {
  public:
@@ -112,21 +102,6 @@ class Dumper {
                         .fix = "leave out the numbers: layers.csv lists all"});
     }
     return diagnostics_.ToStatus();
-  }
-
-  // Arrays of stored values as the floats that they stand for.
-  static std::vector<NamedArray> RealInputs(const FrameRunner& core,
-                                            std::vector<NamedArray> inputs) {
-    for (NamedArray& input : inputs) {
-      for (const PortTensor& port : core.inputs()) {
-        if (port.name != input.name || port.scale <= 0 || port.dtype != input.array.dtype) continue;
-        const std::vector<float> values = RealValues(port, input.array);
-        input.array.dtype = DType::kFloat32;
-        input.array.bytes.assign(reinterpret_cast<const char*>(values.data()),
-                                 values.size() * sizeof(float));
-      }
-    }
-    return inputs;
   }
 
   absl::Status WriteResult(const LayerResult& result, const NpyArray& stored, const NpyArray& real,

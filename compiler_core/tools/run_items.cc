@@ -6,6 +6,7 @@
 #include <random>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "compiler_core/base/fp16.h"
 #include "compiler_core/base/status.h"
@@ -52,6 +53,24 @@ absl::Status CheckWholeNumbers(const NpyArray& array, int digits) {
   return absl::OkStatus();
 }
 
+// INVALID_ARGUMENT where a float is none of the integers that the model itself takes.
+absl::Status CheckIntegers(const NpyArray& array, DType stated) {
+  const bool is_signed = stated == DType::kInt8 || stated == DType::kInt16 ||
+                         stated == DType::kInt32 || stated == DType::kInt64;
+  const double count = std::ldexp(1.0, static_cast<int>(8 * SizeOf(stated)));
+  const double least = is_signed ? -count / 2 : 0;
+  const double most = least + count - 1;
+  for (int64_t i = 0; i < array.element_count(); ++i) {
+    const double value = ValueAt(array, i);
+    if (value >= least && value <= most && value == std::floor(value)) continue;
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "holds %g at element %d; the model's input is %s, which takes whole numbers from %.0f to "
+        "%.0f, as npuc run --raw does",
+        value, i, NameOf(stated), least, most));
+  }
+  return absl::OkStatus();
+}
+
 // The array's elements as fp16 or float32, for an input that the model states as `stated`. float64
 // goes by way of float32, as numpy's astype twice would.
 absl::StatusOr<std::string> Converted(const NpyArray& array, DType stated, DType to) {
@@ -68,6 +87,7 @@ absl::StatusOr<std::string> Converted(const NpyArray& array, DType stated, DType
         absl::StrCat("is ", NameOf(array.dtype), ", and the model's is ", NameOf(stated),
                      "; float32, float64 or float16", also, " is needed"));
   }
+  if (is_float && IsInteger(stated)) RETURN_IF_ERROR(CheckIntegers(array, stated));
   if (is_whole) RETURN_IF_ERROR(CheckWholeNumbers(array, to == DType::kFloat16 ? 11 : 24));
   if (to == DType::kFloat16 && is_bits) return array.bytes;
   if (to == array.dtype) return array.bytes;
@@ -367,21 +387,47 @@ std::vector<const PortTensor*> InputsToGive(const FrameRunner& model) {
   return inputs;
 }
 
-NpyArray RandomInput(const PortTensor& port, uint32_t seed) {
+std::vector<float> RealValues(const PortTensor& port, const NpyArray& stored) {
+  if (port.scale <= 0) return FloatsOf(stored);
+  std::vector<float> values;
+  for (int64_t i = 0; i < stored.element_count(); ++i) {
+    values.push_back(
+        integer::RealValue(port, integer::LoadInteger(stored.dtype, stored.bytes.data(), i)));
+  }
+  return values;
+}
+
+std::vector<NamedArray> RealInputs(const FrameRunner& model, std::vector<NamedArray> inputs) {
+  for (NamedArray& input : inputs) {
+    for (const PortTensor& port : model.inputs()) {
+      if (port.name != input.name || port.scale <= 0 || port.dtype != input.array.dtype) continue;
+      const std::vector<float> values = RealValues(port, input.array);
+      input.array.dtype = DType::kFloat32;
+      input.array.bytes.assign(reinterpret_cast<const char*>(values.data()),
+                               values.size() * sizeof(float));
+    }
+  }
+  return inputs;
+}
+
+NpyArray RandomInput(const PortTensor& port, DType stated, uint32_t seed) {
   std::mt19937 random(seed);  // the standard defines its numbers
   NpyArray array;
   array.shape = port.shape;
   const int64_t count = array.element_count();
-  if (port.scale > 0) {
-    array.dtype = port.dtype;
-    array.bytes.resize(static_cast<size_t>(count * SizeOf(port.dtype)));
+  const bool is_stored = port.scale > 0;
+  if (is_stored || (IsInteger(stated) && SizeOf(stated) <= 2)) {
+    array.dtype = is_stored ? port.dtype : stated;
+    array.bytes.resize(static_cast<size_t>(count * SizeOf(array.dtype)));
     // All patterns of bits of a type are stored values.
     for (char& byte : array.bytes) byte = static_cast<char>(random() >> 24);
     return array;
   }
   array.dtype = DType::kFloat32;
   for (int64_t i = 0; i < count; ++i) {
-    const float value = static_cast<float>(random() >> 8) / 8388608.0F - 1.0F;
+    // A wide integer may be a place in a list of two.
+    const float value = IsInteger(stated) ? static_cast<float>(random() >> 31)
+                                          : static_cast<float>(random() >> 8) / 8388608.0F - 1.0F;
     array.bytes.append(reinterpret_cast<const char*>(&value), sizeof(value));
   }
   return array;

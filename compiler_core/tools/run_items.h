@@ -51,11 +51,17 @@ double ValueAt(const NpyArray& array, int64_t i);
 // All of them, in its order.
 std::vector<float> FloatsOf(const NpyArray& array);
 
+// The real values of what a port stores; floats as they are.
+std::vector<float> RealValues(const PortTensor& port, const NpyArray& stored);
+// Arrays of stored values as the floats that they stand for.
+std::vector<NamedArray> RealInputs(const FrameRunner& model, std::vector<NamedArray> inputs);
+
 // The inputs that a caller gives: all but those that an output feeds back.
 std::vector<const PortTensor*> InputsToGive(const FrameRunner& model);
-// One item: floats evenly spread over [-1, 1), or stored integers over their type. The same for a
-// seed on every machine, whatever the input's name.
-NpyArray RandomInput(const PortTensor& port, uint32_t seed);
+// One item for an input that the model states as `stated`: floats evenly spread over [-1, 1),
+// stored integers and a model's own of 8 and 16 bits over their type, wider ones 0 or 1. The same
+// for a seed on every machine, whatever the input's name.
+NpyArray RandomInput(const PortTensor& port, DType stated, uint32_t seed);
 
 // How many items of `tensor` an array of `shape` holds; 0 where it fits in no way.
 int64_t ItemCount(const Shape& tensor, const std::vector<int64_t>& shape);

@@ -10,6 +10,8 @@
 namespace npuc {
 namespace {
 
+using testing::AnyOf;
+using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -162,7 +164,17 @@ TEST(StatedTypes, DecideWhatIntegersOfAFileAre) {
   array.dtype = DType::kInt16;
   EXPECT_THAT(Copied(DType::kInt16, array).first, ElementsAre(15360, -16384));
   EXPECT_THAT(Copied(DType::kFloat16, array).second, HasSubstr("or uint16 (fp16 bits) is needed"));
-  EXPECT_THAT(Copied(DType::kUint16, Floats({1, 2}, {3, 70000})).first, ElementsAre(3, 70000));
+  EXPECT_THAT(Copied(DType::kUint16, Floats({1, 2}, {3, 65535})).first, ElementsAre(3, 65535));
+}
+
+// Real values for a model that takes stored integers would else give other results without a word.
+TEST(StatedTypes, FloatsForAnIntegerInputAreItsIntegers) {
+  EXPECT_THAT(Copied(DType::kUint8, Floats({1, 2}, {0, -6.5f})).second,
+              HasSubstr("holds -6.5 at element 1; the model's input is u8, which takes whole "
+                        "numbers from 0 to 255, as npuc run --raw does"));
+  EXPECT_THAT(Copied(DType::kUint8, Floats({1, 2}, {256, 0})).second, HasSubstr("holds 256"));
+  EXPECT_THAT(Copied(DType::kInt64, Floats({1, 2}, {0.5f, 0})).second, HasSubstr("holds 0.5"));
+  EXPECT_THAT(Copied(DType::kInt64, Floats({1, 2}, {-7, 1e9f})).first, ElementsAre(-7, 1e9f));
 }
 
 TEST(StatedTypes, WholeNumbersAreTakenWhereTheyAreExact) {
@@ -198,10 +210,10 @@ TEST_F(RunItemsTest, StatesNeedNotBeGiven) {
 
 TEST(RandomInputTest, FollowsTheSeedAndThePort) {
   const PortTensor real{"x", {2, 50}, DType::kFloat16, 0, -1};
-  const NpyArray array = RandomInput(real, 1);
+  const NpyArray array = RandomInput(real, DType::kFloat16, 1);
   EXPECT_THAT(array.shape, ElementsAre(2, 50));
-  EXPECT_EQ(array.bytes, RandomInput(real, 1).bytes);
-  EXPECT_NE(array.bytes, RandomInput(real, 2).bytes);
+  EXPECT_EQ(array.bytes, RandomInput(real, DType::kFloat16, 1).bytes);
+  EXPECT_NE(array.bytes, RandomInput(real, DType::kFloat16, 2).bytes);
   const std::vector<float> values = FloatsOf(array);
   EXPECT_GE(*std::min_element(values.begin(), values.end()), -1);
   EXPECT_LT(*std::max_element(values.begin(), values.end()), 1);
@@ -209,8 +221,10 @@ TEST(RandomInputTest, FollowsTheSeedAndThePort) {
   EXPECT_GT(*std::max_element(values.begin(), values.end()), 0.5);
   PortTensor stored{"x", {100}, DType::kInt8, 0, -1};
   stored.scale = 0.5;
-  EXPECT_EQ(RandomInput(stored, 1).dtype, DType::kInt8);
-  EXPECT_EQ(RandomInput(stored, 1).bytes.size(), 100u);
+  EXPECT_EQ(RandomInput(stored, DType::kFloat32, 1).dtype, DType::kInt8);
+  EXPECT_EQ(RandomInput(stored, DType::kFloat32, 1).bytes.size(), 100u);
+  EXPECT_EQ(RandomInput(real, DType::kUint8, 1).dtype, DType::kUint8);
+  EXPECT_THAT(FloatsOf(RandomInput(real, DType::kInt64, 1)), Each(AnyOf(0.0f, 1.0f)));
 }
 
 TEST(ArrayValues, AreReadInTheirOwnType) {
