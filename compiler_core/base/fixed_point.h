@@ -60,8 +60,8 @@ inline int32_t DoublingHighMultiply(int32_t a, int32_t b) {
   return static_cast<int32_t>((product + nudge) / (int64_t{1} << 31));
 }
 
-// x * 2^-exponent, exponent 0..31, rounded to nearest, ties away from zero. Source: gemmlowp's
-// RoundingDivideByPOT.
+// x * 2^-exponent, exponent 0..62, rounded to nearest, ties away from zero. Source: gemmlowp's
+// RoundingDivideByPOT, which ends at 31.
 inline int32_t DivideByPowerOfTwo(int32_t x, int exponent) {
   const int64_t mask = (int64_t{1} << exponent) - 1;
   const int64_t rest = x & mask;

@@ -258,7 +258,7 @@ void SoftmaxFixed(const Softmax& c, const uint8_t* a, int64_t row, int64_t large
   const int bits_over_unit = 12 - headroom;
   const int32_t share = OneOverOnePlus(static_cast<int32_t>((sum << headroom) - (1u << 31)));
   const int bits = SizeOf(c.result.type) == 1 ? 8 : 16;
-  const int shift = std::clamp(bits_over_unit + 31 - bits, 0, 31);
+  const int shift = std::max(bits_over_unit + 31 - bits, 0);
   for (int64_t i = 0; i < c.length; ++i) {
     const int64_t difference = Load(a, c.a_type, row + i) - largest;
     int64_t value = 0;

@@ -256,9 +256,9 @@ def lookup(function, x, source, out):
 
 def softmax(x, source, out):
     """Along the last dimension: TFLite's fixed point where the result is as its int8 kernel gives
-    it, else the table form of the document."""
+    it and its sum has room for the row, else the table form of the document."""
     if (np.dtype(source.dtype), np.dtype(out.dtype)) == (np.int8, np.int8) and \
-            out.scale == np.float32(1 / 256) and out.zero == -128:
+            out.scale == np.float32(1 / 256) and out.zero == -128 and x.shape[-1] < 1 << 12:
         return tflite.softmax(x.astype(np.int8), source, out, 1.0).astype(np.int64)
     distance = x.max(axis=-1, keepdims=True) - x
     one = 1 << 30

@@ -56,8 +56,9 @@ void EmitSoftmax(IntegerContext& context, const Rows& x, const QuantParams& to, 
   const bool tflites = context.exact() && x.params.dtype == DType::kInt8 &&
                        to.dtype == DType::kInt8 && to.scale[0] == 1.0 / 256 &&
                        to.zero_point[0] == -128;
-  // Below 2^-26 a difference has no bits left in TFLite's form.
-  if (tflites && x.params.scale[0] >= std::ldexp(1.0, -26)) {
+  // Below 2^-26 a difference has no bits left in TFLite's form, and its sum has 12 integer bits.
+  constexpr int64_t kMostOfRow = (1 << 12) - 1;
+  if (tflites && x.params.scale[0] >= std::ldexp(1.0, -26) && x.length <= kMostOfRow) {
     SetFixed(x.params, c);
   } else {
     const StoredTable table = MakeExponentialTable(x.params, step, context.settings());
