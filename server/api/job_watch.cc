@@ -17,8 +17,10 @@ namespace npuc::api {
 namespace {
 
 // Looks may ask a database that all daemons share. Reports say what changes; that one is missed, or
-// that other jobs move a place, shows after so long at most.
+// that other jobs move a place, shows after so long.
 constexpr absl::Duration kLookPeriod = absl::Seconds(30);
+// A place says that a job waits, not that it has waited all the time.
+constexpr absl::Duration kReadWaitingPeriod = absl::Minutes(5);
 constexpr absl::Duration kPeriodPerJob = absl::Milliseconds(100);
 // Looks that are farther off than this come at its multiples: those of many watches then share a
 // statement.
@@ -121,8 +123,9 @@ absl::StatusOr<bool> JobWatch::NextByClock(absl::Time last_sent, std::deque<v1::
   const absl::Time now = steady_now_();
   // A place says that the job waits. One that waits and has none runs or has ended, even if no
   // change was reported.
-  const bool is_known = waits_in_queue_ ? told_place_.has_value() : now - read_at_ < kLookPeriod;
-  if (!has_all_ || !is_known) return Read(last_sent, out);
+  const bool is_known = !waits_in_queue_ || told_place_.has_value();
+  const bool is_old = now - read_at_ >= (waits_in_queue_ ? kReadWaitingPeriod : kLookPeriod);
+  if (!has_all_ || !is_known || is_old) return Read(last_sent, out);
   RETURN_IF_ERROR(deps_->lifecycle->CheckReads());
   AddWhatIsDue(now, last_sent, out);
   return true;

@@ -188,6 +188,18 @@ TEST_F(JobWatchTest, AJobIsReadNowAndThen) {
   EXPECT_EQ(ByClock(), "K");
 }
 
+TEST_F(JobWatchTest, ARunThatNobodyReportedShowsThoughTheJobWaitsAgain) {
+  board_.ahead = 1000;
+  Next();
+  EXPECT_EQ(Next(), "P");
+  const jobs::Lease lease = Lease();
+  ASSERT_TRUE(service_.Lose(lease, jobs::LossKind::kHandBack, "the daemon stops", {}).ok());
+  now_ += absl::Minutes(4);
+  EXPECT_EQ(ByClock(), "");
+  now_ += absl::Minutes(1);
+  EXPECT_EQ(ByClock(), "KK");
+}
+
 // One look may see the start, the loss of the run and the return to the queue.
 TEST_F(JobWatchTest, APlaceIsSaidAgainAfterARetry) {
   Next();
