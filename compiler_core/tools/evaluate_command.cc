@@ -53,11 +53,29 @@ class Evaluation {
     ASSIGN_OR_RETURN(const CompiledModel model, LoadArtifact(command_.artifact, diagnostics_));
     ASSIGN_OR_RETURN(const std::unique_ptr<Simulator> simulator,
                      Simulator::Load(model, command_.artifact, diagnostics_));
-    SimulatorRunner simulated(*simulator);
+    SimulatorRunner simulated(*simulator, StatedTypes(reference, simulator->inputs()));
     return Compare(reference, simulated, simulated);
   }
 
  private:
+  // Integers of the config's model without a scale, such as words' numbers, are integers to the
+  // artifact, too, though its ports may be floats.
+  static std::vector<DType> StatedTypes(const FrameRunner& reference,
+                                        const std::vector<PortTensor>& ports) {
+    std::vector<DType> stated;
+    for (const PortTensor& port : ports) {
+      DType& type = stated.emplace_back(port.dtype);
+      for (size_t i = 0; i < reference.inputs().size(); ++i) {
+        const PortTensor& input = reference.inputs()[i];
+        const bool is_whole = IsInteger(reference.StatedType(i)) && input.scale <= 0;
+        if (is_whole && CIdentifier(input.name) == CIdentifier(port.name)) {
+          type = reference.StatedType(i);
+        }
+      }
+    }
+    return stated;
+  }
+
   // `given`: the model that takes the files as its inputs.
   absl::Status Compare(FrameRunner& reference, FrameRunner& judged, const FrameRunner& given) {
     const std::vector<NamedArray> inputs =

@@ -1,14 +1,43 @@
 #include "compiler_core/tools/graph_runner.h"
 
-#include <optional>
+#include <algorithm>
+#include <map>
 #include <utility>
 
 #include "compiler_core/backends/states.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/ops/op.h"
+#include "compiler_core/ops/op_traits.h"
 #include "compiler_core/ops/quantize.h"
 
 namespace npuc {
+namespace {
+
+// The parameters of values that a graph holds as integers, as the compile finds them (FloatFormer):
+// an input has those of its first Dequantize, the result of a move those of what it moves.
+std::map<ValueId, QuantParams> ParametersOfIntegers(const Graph& graph) {
+  std::map<ValueId, QuantParams> known;
+  const auto learn = [&](ValueId integers, const Node& node) {
+    absl::StatusOr<QuantParams> params = QuantParamsOf(node, graph.type(integers));
+    if (params.ok()) known.emplace(integers, *std::move(params));
+  };
+  for (const Node& node : graph.nodes()) {
+    const bool reads = node.op == Op::kDequantize;
+    if (reads && graph.def(node.inputs[0]).op == Op::kPlaceholder) learn(node.inputs[0], node);
+  }
+  for (const Node& node : graph.nodes()) {
+    if (node.op == Op::kQuantize) learn(node.outputs[0], node);
+    if (!TraitsOf(node.op).keeps_parameters && node.op != Op::kConcat) continue;
+    const auto first = std::find_if(node.inputs.begin(), node.inputs.end(),
+                                    [&](ValueId input) { return known.contains(input); });
+    if (first == node.inputs.end()) continue;
+    const QuantParams params = known.at(*first);
+    for (const ValueId output : node.outputs) known.emplace(output, params);
+  }
+  return known;
+}
+
+}  // namespace
 
 GraphRunner::GraphRunner(Graph graph, const CompileOptions& options, Edges edges)
     : graph_(std::move(graph)) {
@@ -26,11 +55,20 @@ GraphRunner::GraphRunner(Graph graph, const CompileOptions& options, Edges edges
     if (states[i] >= 0) is_state[static_cast<size_t>(states[i])] = true;
   }
   if (edges == Edges::kRealValues) {
+    const std::map<ValueId, QuantParams> known = ParametersOfIntegers(graph_);
+    const auto take_scale = [&](ValueId value, PortTensor& port) {
+      const auto found = known.find(value);
+      const DType dtype = graph_.type(value).dtype;
+      if (found == known.end() || found->second.scale.size() != 1 || SizeOf(dtype) > 2) return;
+      port.dtype = dtype;
+      port.scale = found->second.scale[0];
+      port.zero_point = found->second.zero_point[0];
+    };
     for (size_t i = 0; i < inputs_.size(); ++i) {
-      if (!is_state[i]) TakeScale(graph_.inputs()[i], inputs_[i]);
+      if (!is_state[i]) take_scale(graph_.inputs()[i], inputs_[i]);
     }
     for (size_t i = 0; i < outputs_.size(); ++i) {
-      if (outputs_[i].state_input < 0) TakeScale(graph_.outputs()[i].value, outputs_[i]);
+      if (outputs_[i].state_input < 0) take_scale(graph_.outputs()[i].value, outputs_[i]);
     }
   }
   for (std::vector<PortTensor>* ports : {&inputs_, &outputs_}) {
@@ -65,31 +103,6 @@ PortTensor GraphRunner::Port(const std::string& name, ValueId value) const {
   port.shape = graph_.type(value).shape;
   port.dtype = DType::kFloat32;
   return port;
-}
-
-// The one scale of all Dequantize nodes that read the integers, or of the Quantize that makes them.
-void GraphRunner::TakeScale(ValueId value, PortTensor& port) const {
-  const TensorType& integers = graph_.type(value);
-  if (!IsInteger(integers.dtype) || SizeOf(integers.dtype) > 2) return;
-  std::vector<const Node*> nodes;
-  if (graph_.def(value).op == Op::kQuantize) nodes.push_back(&graph_.def(value));
-  for (const Node& node : graph_.nodes()) {
-    if (node.op == Op::kDequantize && node.inputs[0] == value) nodes.push_back(&node);
-  }
-  std::optional<QuantParams> scale;
-  for (const Node* node : nodes) {
-    const absl::StatusOr<QuantParams> params = QuantParamsOf(*node, integers);
-    if (!params.ok() || params->scale.size() != 1) return;
-    if (scale.has_value() &&
-        (params->scale != scale->scale || params->zero_point != scale->zero_point)) {
-      return;
-    }
-    scale = *params;
-  }
-  if (!scale.has_value()) return;
-  port.dtype = integers.dtype;
-  port.scale = scale->scale[0];
-  port.zero_point = scale->zero_point[0];
 }
 
 }  // namespace npuc

@@ -28,7 +28,6 @@ class GraphRunner : public FrameRunner {
 
  private:
   PortTensor Port(const std::string& name, ValueId value) const;
-  void TakeScale(ValueId value, PortTensor& port) const;
 
   Graph graph_;
   std::vector<PortTensor> inputs_;

@@ -13,7 +13,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// y = relu(x), from 8-bit integers to 8-bit integers as an integer-only model has them.
+// y = relu(x) as a column, from 8-bit integers to 8-bit integers as an integer-only model has them.
 Graph StoredRelu() {
   const QuantParams from{
       .dtype = DType::kUint8, .qmin = 0, .qmax = 255, .scale = {0.5}, .zero_point = {128}};
@@ -25,7 +25,9 @@ Graph StoredRelu() {
   const ValueId x = graph.AddInput("x", TensorType{DType::kUint8, {1, 3}});
   const ValueId real = *builder.AddOne(Op::kDequantize, {x}, DequantizeAttrs(from), {"d", "D"});
   const ValueId relu = *builder.AddOne(Op::kRelu, {real}, {}, {"r", "Relu"});
-  const ValueId y = *builder.AddOne(Op::kQuantize, {relu}, QuantizeAttrs(to), {"q", "Q"});
+  const ValueId q = *builder.AddOne(Op::kQuantize, {relu}, QuantizeAttrs(to), {"q", "Q"});
+  const ValueId y =
+      *builder.AddOne(Op::kReshape, {q}, {{"shape", std::vector<int64_t>{3, 1}}}, {"y", "Reshape"});
   graph.AddOutput({"y", y});
   return graph;
 }

@@ -399,8 +399,13 @@ std::vector<float> RealValues(const PortTensor& port, const NpyArray& stored) {
 
 std::vector<NamedArray> RealInputs(const FrameRunner& model, std::vector<NamedArray> inputs) {
   for (NamedArray& input : inputs) {
-    for (const PortTensor& port : model.inputs()) {
-      if (port.name != input.name || port.scale <= 0 || port.dtype != input.array.dtype) continue;
+    for (size_t i = 0; i < model.inputs().size(); ++i) {
+      const PortTensor& port = model.inputs()[i];
+      const DType stored = port.scale > 0 ? port.dtype : model.StatedType(i);
+      if (!IsInteger(stored) || input.array.dtype != stored ||
+          CIdentifier(port.name) != CIdentifier(input.name)) {
+        continue;
+      }
       const std::vector<float> values = RealValues(port, input.array);
       input.array.dtype = DType::kFloat32;
       input.array.bytes.assign(reinterpret_cast<const char*>(values.data()),

@@ -30,15 +30,21 @@ class FrameRunner {
 // The simulator as a FrameRunner; it must outlive this.
 class SimulatorRunner : public FrameRunner {
  public:
-  explicit SimulatorRunner(Simulator& simulator) : simulator_(simulator) {}
+  // `stated`: by inputs; empty: the types of the ports.
+  explicit SimulatorRunner(Simulator& simulator, std::vector<DType> stated = {})
+      : simulator_(simulator), stated_(std::move(stated)) {}
   const std::vector<PortTensor>& inputs() const override { return simulator_.inputs(); }
   const std::vector<PortTensor>& outputs() const override { return simulator_.outputs(); }
+  DType StatedType(size_t i) const override {
+    return i < stated_.size() ? stated_[i] : FrameRunner::StatedType(i);
+  }
   absl::Status Run(absl::Span<const uint8_t> input, std::vector<uint8_t>& output) override {
     return simulator_.Run(input, output);
   }
 
  private:
   Simulator& simulator_;
+  const std::vector<DType> stated_;
 };
 
 struct NamedArray {
@@ -53,7 +59,8 @@ std::vector<float> FloatsOf(const NpyArray& array);
 
 // The real values of what a port stores; floats as they are.
 std::vector<float> RealValues(const PortTensor& port, const NpyArray& stored);
-// Arrays of stored values as the floats that they stand for.
+// Arrays of stored values, and of the integers that a model itself takes, as the floats that they
+// stand for.
 std::vector<NamedArray> RealInputs(const FrameRunner& model, std::vector<NamedArray> inputs);
 
 // The inputs that a caller gives: all but those that an output feeds back.
