@@ -25,12 +25,17 @@ ValueRef AllOnes(NodeImporter& node, TensorType type) {
   value->compute = [state = &node.state(), view = &node.node(),
                     type = std::move(type)]() -> absl::StatusOr<ValueRef> {
     NodeImporter importer(state, view, {});
+    const auto too_large = [&](std::string message) {
+      return importer.Fail(DiagnosticKind::kModelLimitExceeded, std::move(message),
+                           "compile a smaller model");
+    };
+    if (type.size_bytes() > state->constant_bytes_left) {
+      return too_large(absl::StrCat("ones of ", TypeToString(type), " exceed the ",
+                                    kMaxConstantBytes, " bytes that constants may take"));
+    }
     const Tensor one = CastTensor(Tensor::FromInts({}, {1}), type.dtype);
     absl::StatusOr<Tensor> ones = EvaluateBroadcast(one, type.shape);
-    if (!ones.ok()) {
-      return importer.Fail(DiagnosticKind::kModelLimitExceeded,
-                           std::string(ones.status().message()), "compile a smaller model");
-    }
+    if (!ones.ok()) return too_large(std::string(ones.status().message()));
     state->constant_bytes_left -= type.size_bytes();
     return importer.MakeConstant(*std::move(ones));
   };
