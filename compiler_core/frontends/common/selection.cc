@@ -310,8 +310,9 @@ absl::StatusOr<ValueRef> ElementsAt(Emitter& node, const ValueRef& data, const V
                      PositionsOfElements(*indices->constant, from, axis, may_be_negative));
     return GatherFlat(node, flat, positions, type.shape);
   }
-  // The positions that zeros name, and a stride of the axis for each one more.
-  if (type.element_count() > kMaxEvaluatedElements) {
+  // The positions that zeros name, and a stride of the axis for each one more. Narrow integers
+  // could not hold them.
+  if (type.element_count() > kMaxEvaluatedElements || SizeOf(type.dtype) < 4) {
     return absl::InvalidArgumentError(absl::StrCat("the indices are ", TypeToString(type)));
   }
   ASSIGN_OR_RETURN(const std::vector<int64_t> starts,

@@ -147,10 +147,11 @@ absl::Status CastTo(NodeImporter& node, int wire_type, DType dtype) {
   }
   if (node.IsConstant(0)) {
     ASSIGN_OR_RETURN(ValueRef value, node.Converted(node.input(0), dtype));
-    if (wire_type == fe::onnx::TensorProto::FLOAT16) {
-      value = node.MakeConstant(Rounded(*value->constant, RoundToHalf));
-    } else if (wire_type == fe::onnx::TensorProto::BFLOAT16) {
-      value = node.MakeConstant(Rounded(*value->constant, RoundToBFloat16));
+    const bool is_half = wire_type == fe::onnx::TensorProto::FLOAT16;
+    if (is_half || wire_type == fe::onnx::TensorProto::BFLOAT16) {
+      const NodeSource source = value->source;
+      value = node.MakeConstant(Rounded(*value->constant, is_half ? RoundToHalf : RoundToBFloat16));
+      value->source = source;
     }
     return node.SetOutput(std::move(value));
   }

@@ -144,8 +144,8 @@ absl::Status ImportRmsNorm(NodeImporter& node) {
   std::vector<int64_t> axes;
   for (int64_t i = axis; i < node.rank(0); ++i) axes.push_back(i);
   const Term x(node, node.input(0));
-  const Term scale = frontend::InverseDeviation(x, axes, epsilon);
-  const Term y = x * scale;
+  const Term inverse = frontend::InverseDeviation(x, axes, epsilon);
+  const Term y = x * inverse;
   return node.SetOutput((y * Term(node, node.input(1))).value);
 }
 

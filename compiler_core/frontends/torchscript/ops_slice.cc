@@ -20,7 +20,7 @@ namespace npuc::pt {
 namespace {
 
 constexpr int64_t kMaxParts = 1 << 14;
-constexpr int64_t kMaxWritten = 16;  // places that one index_put writes
+constexpr int64_t kMaxWritten = 16;  // places computed at run time, or with one value
 
 absl::StatusOr<int64_t> AxisOf(OpCall& call, int arg, const ValueRef& x, int64_t fallback) {
   ASSIGN_OR_RETURN(const int64_t dim, call.IntOr(arg, fallback));
