@@ -52,7 +52,7 @@ absl::Status ImportPRelu(LayerImporter& node) {
 absl::Status ImportSwish(LayerImporter& node) {
   ASSIGN_OR_RETURN(const Term x, Operand(node));
   ASSIGN_OR_RETURN(const double beta, node.FloatOr("beta", 1));
-  return node.SetOutput((x * Sigmoid(x * beta)).value);
+  return node.SetOutput(frontend::Swish(x, beta).value);
 }
 
 absl::Status ImportClip(LayerImporter& node) {

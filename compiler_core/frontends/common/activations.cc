@@ -67,6 +67,7 @@ Term Softplus(const Term& x) {
 Term LogSigmoid(const Term& x) { return -Softplus(-x); }
 Term Softsign(const Term& x) { return x / (Apply("Abs", x) + 1.0); }
 Term Silu(const Term& x) { return x * Sigmoid(x); }
+Term Swish(const Term& x, double beta) { return x * Sigmoid(x * beta); }
 Term Mish(const Term& x) { return x * Tanh(Softplus(x)); }
 Term Tanhshrink(const Term& x) { return x - Tanh(x); }
 Term HardSigmoid(const Term& x) { return Apply("Relu6", x + 3.0) * (1.0 / 6); }

@@ -17,8 +17,9 @@ Term Softplus(const Term& x);
 Term LogSigmoid(const Term& x);
 // x / (1 + |x|)
 Term Softsign(const Term& x);
-// x * sigmoid(x)
+// x * sigmoid(x), and x * sigmoid(beta * x)
 Term Silu(const Term& x);
+Term Swish(const Term& x, double beta);
 // x * tanh(softplus(x))
 Term Mish(const Term& x);
 // x - tanh(x)

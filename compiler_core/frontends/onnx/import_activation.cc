@@ -89,7 +89,7 @@ absl::Status ImportGelu(NodeImporter& node) {
 absl::Status ImportSwish(NodeImporter& node) {
   ASSIGN_OR_RETURN(const Term x, Operand(node));
   ASSIGN_OR_RETURN(const double alpha, node.FloatOr("alpha", 1));
-  return node.SetOutput((x * Sigmoid(x * alpha)).value);
+  return node.SetOutput(frontend::Swish(x, alpha).value);
 }
 
 // x where it is above alpha, else 0.

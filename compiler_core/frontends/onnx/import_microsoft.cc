@@ -105,7 +105,7 @@ absl::Status ImportQuickGelu(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(1, 1));
   ASSIGN_OR_RETURN(const double alpha, node.FloatOr("alpha", 1.702));
   const Term x(node, node.input(0));
-  return node.SetOutput((x * Sigmoid(x * alpha)).value);
+  return node.SetOutput(frontend::Swish(x, alpha).value);
 }
 
 // Operands: input, skip, gamma, and beta where the form has one, then a bias. Result 3 is the sum

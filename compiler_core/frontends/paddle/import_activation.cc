@@ -112,7 +112,7 @@ absl::Status ImportPRelu(OpImporter& node) {
 absl::Status ImportSwish(OpImporter& node) {
   ASSIGN_OR_RETURN(const Term x, Operand(node));
   ASSIGN_OR_RETURN(const double beta, node.FloatOr("beta", 1));
-  return node.Give("Out", (x * Sigmoid(x * beta)).value);
+  return node.Give("Out", frontend::Swish(x, beta).value);
 }
 
 absl::Status ImportHardSwish(OpImporter& node) {
