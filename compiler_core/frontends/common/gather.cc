@@ -47,6 +47,14 @@ absl::StatusOr<ValueRef> GatherFlat(Emitter& node, const ValueRef& flat,
   return node.Reshaped(picked, std::move(shape));
 }
 
+absl::StatusOr<int64_t> IndexFromFront(int64_t index, int64_t dim, bool may_be_negative) {
+  if (index < (may_be_negative ? -dim : 0) || index >= dim) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("index ", index, " is outside a dimension of ", dim));
+  }
+  return index < 0 ? index + dim : index;
+}
+
 absl::StatusOr<std::vector<int64_t>> StartsOfTuples(const Tensor& indices, const Shape& shape,
                                                     int64_t batch_dims, bool may_be_negative) {
   const int64_t length = indices.shape().back();
@@ -59,12 +67,9 @@ absl::StatusOr<std::vector<int64_t>> StartsOfTuples(const Tensor& indices, const
     int64_t start = i / (count / batches);
     for (int64_t k = 0; k < length; ++k) {
       const int64_t dim = end_of_batch[k];
-      const int64_t index = indices.int_at(i * length + k);
-      if (index < (may_be_negative ? -dim : 0) || index >= dim) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("index ", index, " is outside a dimension of ", dim));
-      }
-      start = start * dim + (index < 0 ? index + dim : index);
+      ASSIGN_OR_RETURN(const int64_t index,
+                       IndexFromFront(indices.int_at(i * length + k), dim, may_be_negative));
+      start = start * dim + index;
     }
     starts.push_back(start * size);
   }
@@ -86,17 +91,13 @@ absl::StatusOr<std::vector<int64_t>> PositionsOfElements(const Tensor& indices, 
   const int64_t dim = shape[static_cast<size_t>(axis)];
   std::vector<int64_t> positions;
   for (int64_t at = 0; at < indices.element_count(); ++at) {
-    const int64_t index = indices.int_at(at);
-    if (index < (may_be_negative ? -dim : 0) || index >= dim) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("index ", index, " is outside a dimension of ", dim));
-    }
+    ASSIGN_OR_RETURN(const int64_t index, IndexFromFront(indices.int_at(at), dim, may_be_negative));
     int64_t rest = at;
     int64_t stride = 1;
     int64_t position = 0;
     for (size_t i = named.size(); i-- > 0;) {
       const bool is_axis = static_cast<int64_t>(i) == axis;
-      position += (is_axis ? (index < 0 ? index + dim : index) : rest % named[i]) * stride;
+      position += (is_axis ? index : rest % named[i]) * stride;
       rest /= named[i];
       stride *= shape[i];
     }

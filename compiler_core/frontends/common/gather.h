@@ -17,6 +17,9 @@ absl::StatusOr<ValueRef> GatherFlat(Emitter& node, const ValueRef& flat,
 // The slices of one axis at known indices (in range, CHECKed).
 absl::StatusOr<ValueRef> GatherAxis(Emitter& node, const ValueRef& value, int64_t axis,
                                     const std::vector<int64_t>& indices);
+// The index of an element of a dimension, counted from the front; negative ones count from the end
+// where they may be. INVALID_ARGUMENT: it is outside of the dimension.
+absl::StatusOr<int64_t> IndexFromFront(int64_t index, int64_t dim, bool may_be_negative);
 // The flat positions in a value of `shape` at which the slices begin that tuples of indices name.
 // The last dimension of `indices` is a tuple, over the dimensions behind the first batch_dims,
 // which both share; it has an element at least and no more than those. Negative indices count from

@@ -22,12 +22,8 @@ absl::StatusOr<std::vector<int64_t>> Indices(NodeImporter& node, int operand, in
   }
   std::vector<int64_t> indices;
   for (int64_t i = 0; i < tensor.element_count(); ++i) {
-    const int64_t index = tensor.int_at(i);
-    if (index < -dim || index >= dim) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("index ", index, " is outside a dimension of ", dim));
-    }
-    indices.push_back(index < 0 ? index + dim : index);
+    ASSIGN_OR_RETURN(indices.emplace_back(),
+                     frontend::IndexFromFront(tensor.int_at(i), dim, /*may_be_negative=*/true));
   }
   return indices;
 }

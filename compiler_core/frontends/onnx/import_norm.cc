@@ -1,6 +1,7 @@
 // Normalisations.
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
@@ -121,13 +122,19 @@ absl::Status ImportGroupNorm(NodeImporter& node) {
   return node.SetOutput((y + Term(node, parameters[1])).value);
 }
 
-absl::Status ImportLayerNorm(NodeImporter& node) {
-  RETURN_IF_ERROR(node.ExpectInputs(2, 3));
+// The axes from attribute `axis` on, the last one where it is left out.
+absl::StatusOr<std::vector<int64_t>> TrailingAxes(NodeImporter& node) {
   ASSIGN_OR_RETURN(int64_t axis, node.IntOr("axis", -1));
   ASSIGN_OR_RETURN(axis, node.Axis(axis, node.rank(0)));
-  ASSIGN_OR_RETURN(const double epsilon, node.FloatOr("epsilon", 1e-5));
   std::vector<int64_t> axes;
   for (int64_t i = axis; i < node.rank(0); ++i) axes.push_back(i);
+  return axes;
+}
+
+absl::Status ImportLayerNorm(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(2, 3));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> axes, TrailingAxes(node));
+  ASSIGN_OR_RETURN(const double epsilon, node.FloatOr("epsilon", 1e-5));
   const frontend::Normalized normal = Normalize(Term(node, node.input(0)), axes, epsilon);
   const Term weight(node, node.input(1));
   Term y = normal.value * weight;
@@ -138,11 +145,8 @@ absl::Status ImportLayerNorm(NodeImporter& node) {
 
 absl::Status ImportRmsNorm(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(2, 2));
-  ASSIGN_OR_RETURN(int64_t axis, node.IntOr("axis", -1));
-  ASSIGN_OR_RETURN(axis, node.Axis(axis, node.rank(0)));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> axes, TrailingAxes(node));
   ASSIGN_OR_RETURN(const double epsilon, node.FloatOr("epsilon", 1e-5));
-  std::vector<int64_t> axes;
-  for (int64_t i = axis; i < node.rank(0); ++i) axes.push_back(i);
   const Term x(node, node.input(0));
   const Term inverse = frontend::InverseDeviation(x, axes, epsilon);
   const Term y = x * inverse;

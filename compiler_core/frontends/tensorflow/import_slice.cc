@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/gather.h"
 #include "compiler_core/frontends/tensorflow/node_import.h"
 
 namespace npuc::tf {
@@ -108,11 +109,8 @@ absl::Status AddRange(int64_t dim, int64_t begin, int64_t end, int64_t stride, b
 
 // One dimension by a single index; it leaves the shape.
 absl::Status AddIndex(int64_t dim, int64_t index, SlicePlan& plan) {
-  if (index < -dim || index >= dim) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("index ", index, " is outside a dimension of ", dim));
-  }
-  plan.begin.push_back(index < 0 ? index + dim : index);
+  ASSIGN_OR_RETURN(plan.begin.emplace_back(),
+                   frontend::IndexFromFront(index, dim, /*may_be_negative=*/true));
   plan.size.push_back(1);
   plan.strides.push_back(1);
   return absl::OkStatus();

@@ -43,8 +43,7 @@ absl::StatusOr<ScriptValue> ImportSlice(OpCall& call) {
 }
 
 absl::StatusOr<int64_t> IndexOf(int64_t index, int64_t size) {
-  if (index >= -size && index < size) return index < 0 ? index + size : index;
-  return absl::InvalidArgumentError(absl::StrCat("index ", index, " is outside of ", size));
+  return frontend::IndexFromFront(index, size, /*may_be_negative=*/true);
 }
 
 absl::StatusOr<ScriptValue> ImportSelect(OpCall& call) {
