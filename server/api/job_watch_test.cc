@@ -1,54 +1,21 @@
 #include "server/api/job_watch.h"
 
 #include <deque>
-#include <memory>
 #include <optional>
 #include <string>
 
-#include "absl/time/clock.h"
 #include "gtest/gtest.h"
-#include "server/executor/lifecycle.h"
-#include "server/jobs/local_board.h"
-#include "server/jobs/memory_job_store.h"
-#include "server/scheduler/fair_queue.h"
+#include "server/api/watched_jobs_test_util.h"
 
 namespace npuc::api {
 namespace {
 
-constexpr char kTenant[] = "default";
 constexpr absl::Duration kHeartbeat = absl::Seconds(10);
 
-// Says where the job waits, and counts the questions.
-class CountingBoard : public jobs::LocalBoard {
- public:
-  using LocalBoard::LocalBoard;
-  std::optional<jobs::BoardView> Look(absl::string_view /*job_id*/) const override {
-    ++looks;
-    if (ahead < 0) return std::nullopt;
-    jobs::BoardView view;
-    view.queue.position = ahead;
-    return view;
-  }
-  int64_t ahead = 0;  // below 0: it has no place
-  mutable int looks = 0;
-};
-
-class JobWatchTest : public ::testing::Test {
+class JobWatchTest : public WatchedJobs {
  protected:
   JobWatchTest() {
-    EXPECT_TRUE(service_.Recover(nullptr).ok());
-    lifecycle_.Enter(executor::Lifecycle::Phase::kServing);
-    deps_.jobs = &service_;
-    deps_.lifecycle = &lifecycle_;
-    jobs::NewJob request;
-    request.spec.inputs = {{.role = "MODEL_FILE", .name = "m.pb", .sha256 = "s", .md5 = "m"}};
-    request.tenant = kTenant;
-    request.spec.timeout = absl::Minutes(10);
-    const auto submitted = service_.SubmitAndWait(std::move(request));
-    EXPECT_TRUE(submitted.ok()) << submitted.status();
-    auth::Caller caller;
-    caller.tenant = kTenant;
-    watch_.emplace(&deps_, caller, submitted->job->id, 1, kHeartbeat, [this] { return now_; });
+    watch_.emplace(&deps_, caller_, Submitted(), 1, kHeartbeat, [this] { return now_; });
   }
 
   // The kinds of the events of a call, a letter each: Kept, Place, Heartbeat.
@@ -73,16 +40,6 @@ class JobWatchTest : public ::testing::Test {
   }
 
   absl::Time now_ = absl::UnixEpoch();  // of the watch
-  uint64_t random_ = 0;
-  jobs::MemoryJobStore store_;
-  std::unique_ptr<jobs::JobQueue> queue_ = scheduler::MakeFairQueue(10);
-  CountingBoard board_{queue_.get(), absl::Minutes(5)};
-  jobs::JobService service_{
-      {.now = [] { return absl::Now(); }, .random = [this] { return ++random_; }, .retry = {}},
-      &store_,
-      &board_};
-  executor::Lifecycle lifecycle_;
-  ApiDependencies deps_;
   std::optional<JobWatch> watch_;
   std::deque<v1::JobEvent> events_;
 };
